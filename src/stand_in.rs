@@ -93,9 +93,9 @@ fn aspect(criterion: &CriterionId) -> Option<Aspect> {
 /// Proposes probes about a rendered transcript, in the shape that a model's reply has.
 fn propose(transcript: &str) -> String {
     let span = read_transcript(transcript).unwrap_or_else(|| vec![Message::text(Role::User, transcript)]);
-    let said: Vec<&str> =
+    let texts: Vec<&str> =
         span.iter().filter(|message| message.role != Role::Tool).map(|message| message.content.as_str()).collect();
-    let candidates = propose_candidates(&ProbeSources::from_messages(&span), locale_of(&said.concat()));
+    let candidates = propose_candidates(&ProbeSources::from_messages(&span), locale_of(&texts.concat()));
     json!({ "probes": candidates }).to_string()
 }
 

@@ -10,7 +10,7 @@ use compeval::action::{ActionKey, Digest};
 use compeval::entries::{EntryLookup, key_of};
 use compeval::pipeline::starter_files;
 use serde_json::Value;
-use store::cache::{LockHolder, Lookup, Store};
+use store::cache::{Lookup, Store};
 use tempfile::TempDir;
 
 const FIXTURE: &str = "tally-bank-export";
@@ -221,7 +221,7 @@ fn a_run_whose_cache_is_full_leaves_a_report_of_what_there_is() {
 /// Puts entries of some size into the cache, made like one that is there.
 #[cfg(target_os = "linux")]
 fn enlarge(project: &Project, entries: u64, words: u64) {
-    let store = Store::open(&project.0.path().join("cache"), &LockHolder { command: "run".into() }, key_of).unwrap();
+    let store = Store::open(&project.0.path().join("cache"), "run", key_of).unwrap();
     let header = store.meta(&store.records().remove(0)).unwrap().header();
     let body =
         |n: u64| (0..words).map(|m: u64| Digest::hash([n, m].map(u64::to_le_bytes).concat()).hex()).collect::<String>();
@@ -256,7 +256,7 @@ fn what_the_last_run_found_in_the_cache_is_explained_also_of_one_label() {
 /// Puts a call that failed into the cache, made like an entry that is there. Answers its key and that entry's.
 fn failed_call(project: &Project) -> (String, String) {
     let folder = project.0.path().join("cache");
-    let store = Store::open(&folder, &LockHolder { command: "run".into() }, key_of).unwrap();
+    let store = Store::open(&folder, "run", key_of).unwrap();
     let like = store.records().remove(0);
     let meta = store.meta(&like).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -1,4 +1,4 @@
-//! The program as people run it: the binary in a project of its own, against a provider on loopback.
+//! Runs the program as users do: the binary in a project of its own, against a provider on loopback.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(unreachable_pub, reason = "helpers of tests")]

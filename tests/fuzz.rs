@@ -312,7 +312,7 @@ fn packs() {
                     drop((snapshot.meta(&record), snapshot.body(&record)));
                 }
             }
-            if let Ok(store) = Store::open(&damaged, &support::holder(), key_of) {
+            if let Ok(store) = Store::open(&damaged, support::holder(), key_of) {
                 drop(store.verify());
             }
         }
@@ -324,7 +324,7 @@ fn pushed_entries() {
     let folder = tempfile::tempdir().unwrap();
     let (_, sound) = cache_and_entry(folder.path());
     let frames = zstd::decode_all(sound.as_slice()).unwrap();
-    let into = Store::open(&folder.path().join("target"), &support::holder(), key_of).unwrap();
+    let into = Store::open(&folder.path().join("target"), support::holder(), key_of).unwrap();
     let origin =
         ImportOrigin { file: "fs:///shared".to_owned(), digest: compeval::action::Digest::hash("pack"), writer: None };
     let add = std::panic::AssertUnwindSafe(|bytes: &[u8]| drop(into.add_packed(&support::key(0).0, bytes, &origin)));

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The steps of action.yml, as functions: everything comes in by the environment.
+# The steps of action.yml as functions. All input comes from the environment.
 set -euo pipefail
 
-# Installs the released program of this system into a folder on PATH, checked against the release's checksums.
+# Installs the released program for this system into a folder on PATH, and checks it against the release's checksums.
 install() {
     local target
     case "$SYSTEM" in
@@ -32,8 +32,8 @@ install() {
     echo "$folder/$name" >>"$GITHUB_PATH"
 }
 
-# Runs all, a part, the merge of parts, or the self-test. The exit code is an output: reports are kept before the job
-# fails by it.
+# Runs the whole matrix, a part, the merge of parts, or the self-test. The exit code is an output, so that reports can be
+# kept before the job fails because of it.
 run() {
     cd "$DIRECTORY"
     local -a words more
@@ -55,7 +55,7 @@ run() {
     if [ -n "$REMOTE" ]; then
         words+=(--remote "$REMOTE")
     elif [ -n "$artifact$PARTS" ]; then
-        # Artifacts come back with other modes.
+        # Downloaded artifacts have other file modes.
         mkdir -p "$MEETING" && chmod -R u+rwX,o= "$MEETING"
         words+=(--remote "fs://$MEETING")
     fi
@@ -71,7 +71,7 @@ run() {
     fi
 }
 
-# Writes report.md into the comment that an earlier run made, or into a new one.
+# Writes report.md into the comment of an earlier run, or into a new one.
 comment() {
     if [ ! -f "$REPORT" ]; then echo "there is no report to comment with"; exit 0; fi
     local mark="<!-- compeval: $LABEL -->" body id
@@ -89,7 +89,7 @@ comment() {
     local -a target=(--method POST "repos/$REPOSITORY/issues/$NUMBER/comments")
     if [ -n "$id" ]; then target=(--method PATCH "repos/$REPOSITORY/issues/comments/$id"); fi
     if ! gh api "${target[@]}" --field body=@"$body" --silent; then
-        # The token of a pull request from a fork may not write.
+        # The token of a pull request from a fork may not write comments.
         echo "::warning::the comment was not written; the report is in the summary and in the artifact"
     fi
 }

@@ -1,12 +1,12 @@
-//! A randomised crash test: kills commands at random points, restarts them, and compares what they leave with a
-//! reference that nobody killed.
+//! A randomised crash test: it kills commands at random points, restarts them, and compares their results with those of
+//! a run that was not killed.
 //!
 //! `cargo build && cargo run --example crash [SECONDS] [SEED]`
 //!
-//! Each round edits the project or not, starts a command, kills it (or lets it end), and checks:
-//! 1. The label has complete results before and after, byte for byte those of one of the designs.
+//! Each round may edit the project, starts a command, kills it (or lets it end), and checks:
+//! 1. The label always has complete results, which are byte for byte those of one of the designs.
 //! 2. `cache verify` finds no damage.
-//! 3. The same command, run to its end, gives the bytes of the reference, and nothing is left beside them.
+//! 3. The same command, if it is not killed, gives the bytes of the reference, and leaves no other files.
 
 #![allow(clippy::print_stdout, reason = "a test that reports")]
 #![allow(clippy::disallowed_methods, reason = "scratch files need no atomic write")]
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The two designs: the prompt as it is, and with an edit that changes what is asked.
+/// The texts that the two designs add to the prompt.
 const DESIGNS: [&str; 2] = ["", "\nBe brief.\n"];
-/// Files that are the same whenever the design is.
+/// The files that depend only on the design.
 const COMPARED: [&str; 3] = ["cells.jsonl", "summary.json", "report.md"];
 const LABEL: &str = "x";
 
@@ -41,9 +41,9 @@ fn main() {
 struct CrashTest {
     project: PathBuf,
     prompt: String,
-    /// By design: the compared files.
+    /// The compared files of each design.
     reference: Vec<Vec<Vec<u8>>>,
-    /// The design that the prompt has now.
+    /// The current design.
     design: usize,
     random: u64,
     rounds: u64,
@@ -96,7 +96,7 @@ impl CrashTest {
     fn files(&self) -> Vec<Vec<u8>> {
         let read = |name: &&str| {
             let bytes = fs::read(self.project.join("results").join(LABEL).join(name)).unwrap_or_default();
-            // What is pruned and made again takes another time.
+            // An output that was pruned and made again has another duration.
             let is_time = |line: &&[u8]| line.windows(10).any(|part| part == b"\"seconds\":");
             bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| !is_time(line)).flatten().copied().collect()
         };
@@ -117,7 +117,7 @@ impl CrashTest {
             &["cache", "prune", "--stage", "compress"],
         ];
         let arguments = commands[self.below(7) as usize];
-        // Several kills before one end: what a crash leaves is what the next one begins with.
+        // Several kills before the command may end, so that a crash begins with what an earlier crash left.
         for _ in 0..=self.below(3) {
             self.kill(arguments);
             self.check(arguments);
@@ -135,7 +135,7 @@ impl CrashTest {
         }
     }
 
-    /// The results are those of the reference, or the first line that differs is named.
+    /// Checks that the results are those of the reference.
     fn compare(&self, arguments: &[&str]) {
         for ((name, found), expected) in COMPARED.iter().zip(self.files()).zip(&self.reference[self.design]) {
             let (found, expected) = (String::from_utf8_lossy(&found), String::from_utf8_lossy(expected));
@@ -161,12 +161,12 @@ impl CrashTest {
         assert!(!has_ended || status.code().is_some_and(|code| code == 0), "{arguments:?}: {status}");
     }
 
-    /// What holds at any time.
+    /// Checks what must hold after every kill.
     fn check(&self, arguments: &[&str]) {
-        // Any command that opens the label completes what was begun.
+        // Every command that opens the label completes a publication that was begun.
         self.complete(&["labels", "ls"]);
         let files = self.files();
-        // `report` writes its files one by one, from rows that stay as they are.
+        // `report` writes its files one by one, from rows that do not change.
         let is_same = |reference: &Vec<Vec<u8>>| match arguments[0] {
             "report" => reference[0] == files[0],
             _ => *reference == files,
@@ -189,7 +189,7 @@ impl CrashTest {
         }
     }
 
-    /// Runs a command to its end, which must be good.
+    /// Runs a command, which must succeed.
     fn complete(&self, arguments: &[&str]) {
         let output = command(&self.project, arguments).stderr(Stdio::piped()).output().expect("the program");
         assert!(

@@ -1,8 +1,8 @@
-//! How fast economics is: writes a corpus of generated sessions, reads it as `observe --economics` does, and prints the
-//! time, the speed and the most memory.
+//! Measures the speed of economics: writes generated sessions, reads them like `observe --economics`, and prints the
+//! time and the peak memory.
 //!
-//! `cargo run --release -p compeval-sessions --example economics -- 1000` for 1,000 MB below the folder for temporary files,
-//! which it removes.
+//! `cargo run --release -p compeval-sessions --example economics -- 1000` writes 1,000 MB to the folder for temporary
+//! files, and removes them at the end.
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "a tool that writes scratch files and prints")]
 
@@ -20,9 +20,9 @@ use compeval_sessions::economics::{
 use compeval_sessions::import::{Format, read_session};
 use compeval_sessions::observe::{combine, observe};
 
-/// Of a session, in megabytes: as long ones are.
+/// The size of a session in megabytes, which is that of long sessions.
 const SESSION: usize = 4;
-/// Characters of a result of a tool.
+/// The number of characters of a tool's result.
 const RESULT: usize = 6_000;
 
 fn main() -> std::io::Result<()> {
@@ -77,14 +77,14 @@ fn price_of(_: &str) -> Option<ModelPrice> {
     Some(ModelPrice { rates, long: None, window: Some(200_000) })
 }
 
-/// The most memory that this process had, in kilobytes; only Linux says so.
+/// The peak memory of this process in kilobytes; only Linux reports it.
 fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches(" kB").trim().parse().ok()
 }
 
-/// A session that reads files, and is compacted at 160,000 tokens.
+/// Writes a session that reads files and is compacted at 160,000 tokens.
 fn write_session(file: &Path, number: usize) -> std::io::Result<()> {
     let mut out = std::io::BufWriter::new(fs::File::create(file)?);
     let mut written = 0;

@@ -1,9 +1,9 @@
-//! How well the whole program uses what a provider allows: the binary, its cache and its results, against a provider on
-//! loopback that limits in many ways; beside it, the law alone in virtual time.
+//! Measures how much of a provider's limits the program uses. The binary runs with its cache and results against a
+//! provider on loopback that limits requests in many ways. For comparison, the pacing law alone is run in virtual time.
 //!
 //! `cargo build --release && cargo run --release --example engine -- [--law] [--seconds 60] [PART OF A TRIAL'S NAME]`
 //!
-//! `--law` measures the law alone, which takes seconds.
+//! `--law` measures only the pacing law, which takes seconds.
 
 #![allow(unreachable_pub, reason = "the simulator serves several binaries")]
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
@@ -25,10 +25,10 @@ use simulator::limited::{self, Asks, Limit, ProviderLimit, Rule, Unit};
 use simulator::{Scenario, Simulator, Style};
 use virtual_time::World;
 
-/// Seconds that a call takes, and requests in flight: what limits a run without a rate limit.
+/// The seconds that a call takes, and the number of requests in flight. They limit a run that has no rate limit.
 const LATENCY: f64 = 0.2;
 const IN_FLIGHT: f64 = 64.0;
-/// Input tokens of a call, about: a quarter of its bytes.
+/// The approximate number of input tokens of a call: a quarter of its bytes.
 const INPUT: f64 = 2600.0;
 
 /// One line of the table.
@@ -40,9 +40,9 @@ struct Trial {
     processes: usize,
     /// The model of the judge; answers come from `sim-1`.
     judge: &'static str,
-    /// How often all is asked; otherwise as often as the limits allow in the time of a trial.
+    /// The number of runs; `None` is as many as the limits allow in the time of a trial.
     runs: Option<usize>,
-    /// Only if asked for by name.
+    /// Whether the trial only runs if it is named.
     is_long: bool,
 }
 
@@ -51,7 +51,7 @@ impl Trial {
         self.scenario.limits.first().copied()
     }
 
-    /// The most that is accepted in so many seconds, in the unit of the limit.
+    /// The maximum that the provider accepts in this time, in the unit of the limit.
     fn allowed(&self, seconds: f64) -> f64 {
         let latency = self.scenario.latency.as_secs_f64().max(0.001);
         let fastest = IN_FLIGHT * self.processes as f64 / latency * (1.0 - self.scenario.random_refusals);
@@ -68,21 +68,22 @@ impl Trial {
         self.limit().map_or(Unit::Requests, |limit| limit.unit)
     }
 
-    /// Runs of one process that keep it busy for so many seconds.
+    /// The number of runs that keep one process busy for this time.
     fn runs(&self, seconds: f64) -> usize {
         let amount = if self.unit() == Unit::InputTokens { INPUT } else { 1.0 };
         let calls = self.allowed(seconds) / amount * 1.08 / self.processes as f64;
         self.runs.unwrap_or(((calls - bulk::SELFTEST as f64) / (2 * bulk::CELLS) as f64).ceil().max(1.0) as usize)
     }
 
-    /// The shares of the allowed and of refusals in so many seconds. A run that ends earlier is judged by its own time.
+    /// The share of the allowed amount that was used in this time, and the share of refusals. A run that ends earlier
+    /// is measured until its end.
     fn used(&self, arrivals: &limited::Arrivals, seconds: f64) -> (f64, f64) {
         let end = seconds.min(arrivals.accepted.iter().copied().fold(0.0, f64::max));
         let (amount, refused) = arrivals.until(end, self.unit());
         (amount / self.allowed(end), refused)
     }
 
-    /// The same in virtual time, of processes that make so many calls each.
+    /// The same shares of the law in virtual time; each process makes `calls` calls.
     fn law(&self, seconds: f64, calls: usize) -> Option<(f64, f64)> {
         const SEEDS: u64 = 16;
         if !self.declared.contains("max_in_flight") || self.scenario.latency != Duration::from_secs_f64(LATENCY) {
@@ -92,8 +93,8 @@ impl Trial {
         let models = if self.judge == "sim-1" { 1 } else { 2 };
         let announces = style != Style::Silent;
         let world = World { noise, announces, processes: self.processes, models, calls, ..World::new(limits) };
-        let all = (0..SEEDS).map(|seed| self.used(&virtual_time::run(&world, f64::INFINITY, seed), seconds));
-        let (share, refused) = all.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let shares = (0..SEEDS).map(|seed| self.used(&virtual_time::run(&world, f64::INFINITY, seed), seconds));
+        let (share, refused) = shares.fold((0.0, 0.0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
         Some((share / SEEDS as f64, refused / SEEDS as f64))
     }
 }
@@ -103,14 +104,14 @@ fn main() {
     let law_alone = arguments.next_if(|argument| argument == "--law").is_some();
     let seconds = arguments.next_if(|argument| argument == "--seconds").and_then(|_| arguments.next());
     let seconds: f64 = seconds.map_or(10.0, |text| text.parse().expect("a number of seconds"));
-    let only = arguments.next();
+    let named = arguments.next();
     println!(
         "Share of the allowed that was accepted, and share of requests refused: in the first 10 s, and in {seconds} s."
     );
     let trials = trials().into_iter();
-    let asked_for = |trial: &Trial| only.as_ref().map_or(!trial.is_long, |part| trial.name.contains(part.as_str()));
+    let is_wanted = |trial: &Trial| named.as_ref().map_or(!trial.is_long, |part| trial.name.contains(part.as_str()));
     if law_alone {
-        return trials.filter(asked_for).for_each(|trial| {
+        return trials.filter(is_wanted).for_each(|trial| {
             let calls = bulk::calls(trial.runs(seconds));
             if let Some((ten, all)) = trial.law(10.0, calls).zip(trial.law(seconds, calls)) {
                 println!("{:<36} {:>12} {:>12}", trial.name, show(ten), show(all));
@@ -133,10 +134,10 @@ fn main() {
         "twice",
         "warm s"
     );
-    trials.filter(asked_for).for_each(|trial| run(&trial, seconds));
+    trials.filter(is_wanted).for_each(|trial| run(&trial, seconds));
 }
 
-/// The share of the allowed, and of refusals.
+/// The share of the allowed amount, and the share of refusals.
 fn show((share, refused): (f64, f64)) -> String {
     format!("{share:.3} {:>5.1}%", refused * 100.0)
 }
@@ -216,8 +217,8 @@ fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What a process took.
-struct Took {
+/// The time and memory that a process used.
+struct Resources {
     wall: f64,
     cpu: f64,
     peak_mb: f64,
@@ -232,29 +233,29 @@ fn run(trial: &Trial, seconds: f64) {
             bulk::write_with(folder.path(), &simulator.url(), runs, trial.declared, trial.judge);
             let file = folder.path().join("pipeline.toml");
             let pipeline = std::fs::read_to_string(&file).expect("a pipeline");
-            // Each process asks something else, so that the provider sees whether it was asked twice.
+            // Each process sends other requests, so that the provider can count requests that were sent twice.
             let prompt = format!("max_output_tokens = {}\n\n[[judge]]", 4000 + nth);
             std::fs::write(&file, pipeline.replace("\n[[judge]]", &prompt)).expect("a pipeline");
             folder
         })
         .collect();
-    let all = || -> Vec<Took> {
+    let run_all = || -> Vec<Resources> {
         std::thread::scope(|scope| {
-            let running: Vec<_> = folders.iter().map(|folder| scope.spawn(|| measured(folder.path()))).collect();
-            running.into_iter().map(|one| one.join().expect("a process")).collect()
+            let running: Vec<_> = folders.iter().map(|folder| scope.spawn(|| run_program(folder.path()))).collect();
+            running.into_iter().map(|process| process.join().expect("a process")).collect()
         })
     };
-    let cold = all();
+    let cold = run_all();
     let (counts, arrivals) = (simulator.counts(), simulator.arrivals());
-    let warm = all();
+    let warm = run_all();
     assert_eq!(simulator.counts().requests, counts.requests, "a second run sends nothing");
     let failed: usize = folders
         .iter()
         .map(|folder| bulk::manifest(folder.path(), "a")["failures"].as_array().map_or(0, Vec::len))
         .sum();
     let calls = bulk::calls(runs) * trial.processes;
-    let most = |of: fn(&Took) -> f64| cold.iter().chain(&warm).map(of).fold(0.0, f64::max);
-    let wall = cold.iter().map(|took| took.wall).fold(0.0, f64::max);
+    let peak_mb = cold.iter().chain(&warm).map(|used| used.peak_mb).fold(0.0, f64::max);
+    let wall = cold.iter().map(|used| used.wall).fold(0.0, f64::max);
     let until = |end: f64| show(trial.used(&arrivals, end));
     let law = |end: f64| trial.law(end, bulk::calls(runs)).map_or("-".into(), show);
     println!(
@@ -267,15 +268,15 @@ fn run(trial: &Trial, seconds: f64) {
         law(seconds),
         wall,
         wall / ideal(trial, calls, &arrivals),
-        cold.iter().map(|took| took.cpu).sum::<f64>() / calls as f64 * 1000.0,
-        most(|took| took.peak_mb),
+        cold.iter().map(|used| used.cpu).sum::<f64>() / calls as f64 * 1000.0,
+        peak_mb,
         failed,
         counts.answered as i64 + failed as i64 - calls as i64,
-        warm.iter().map(|took| took.wall).fold(0.0, f64::max),
+        warm.iter().map(|used| used.wall).fold(0.0, f64::max),
     );
 }
 
-/// The wall time that nobody can beat: until the limit allows the last call, and its reply.
+/// The shortest possible wall time: until the limit allows the last call, plus the time of its reply.
 fn ideal(trial: &Trial, calls: usize, arrivals: &limited::Arrivals) -> f64 {
     let amount = match trial.unit() {
         Unit::Requests => calls as f64,
@@ -289,7 +290,7 @@ fn ideal(trial: &Trial, calls: usize, arrivals: &limited::Arrivals) -> f64 {
     low + trial.scenario.latency.as_secs_f64()
 }
 
-/// The program beside this example's folder.
+/// The program in the folder of the build.
 fn binary() -> PathBuf {
     let here = std::env::current_exe().expect("a path of its own");
     let folder = here.parent().and_then(Path::parent).expect("target/release");
@@ -298,15 +299,15 @@ fn binary() -> PathBuf {
     binary
 }
 
-fn measured(folder: &Path) -> Took {
+fn run_program(folder: &Path) -> Resources {
     let began = Instant::now();
     let mut command = bulk::compeval(&binary(), folder, &["run", "--label", "a", "--no-progress"]);
     let child = command.stderr(Stdio::null()).spawn().expect("the program");
     watch(child, began)
 }
 
-/// Watches a process to its end. What it used is read before it is reaped.
-fn watch(mut child: Child, began: Instant) -> Took {
+/// Watches a process until it ends. Its resources are read before the system forgets it.
+fn watch(mut child: Child, began: Instant) -> Resources {
     let place = format!("/proc/{}", child.id());
     let read = |file: &str| std::fs::read_to_string(format!("{place}/{file}")).unwrap_or_default();
     let mut peak_kb = 0.0_f64;
@@ -318,7 +319,7 @@ fn watch(mut child: Child, began: Instant) -> Took {
             let wall = began.elapsed().as_secs_f64();
             let cpu = (ticks(11) + ticks(12)) / 100.0;
             let _ = child.wait();
-            return Took { wall, cpu, peak_mb: peak_kb / 1024.0 };
+            return Resources { wall, cpu, peak_mb: peak_kb / 1024.0 };
         }
         let status = read("status");
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,10 +1,10 @@
-//! How near `plan` comes to what a run takes, where nothing is cached: five layouts, each forecast, run against a server on
-//! loopback that counts tokens as compeval does, and compared.
+//! Measures how close the forecast of `plan` is to the run, if nothing is cached. Five layouts are planned and then run
+//! against a server on loopback, which counts tokens like compeval.
 //!
 //! `cargo build && cargo run --example forecast`
 //!
-//! The server summarizes in about 1,800 tokens, answers in about 150, and grades in the format of the judge: what a model
-//! writes is an assumption of a forecast, what it reads is not.
+//! The server summarizes in about 1,800 tokens, answers in about 150, and grades in the format of the judge. These
+//! lengths are those that a forecast assumes for what models write; it computes what they read.
 
 #![allow(unreachable_pub, reason = "the brain serves several binaries")]
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
@@ -24,16 +24,16 @@ mod brain;
 #[path = "../tests/support/loopback.rs"]
 mod loopback;
 
-/// How far the actual number may be from the forecast.
+/// The maximum deviation of the actual number from the forecast, as a share.
 const MARGIN: f64 = 0.15;
-/// Tokens of a summary and of an answer.
+/// The numbers of tokens of a summary and of an answer.
 const SUMMARY: usize = 1800;
 const ANSWER: usize = 150;
 
-/// Answers so far.
-static ASKED: AtomicUsize = AtomicUsize::new(0);
+/// The number of answers so far.
+static ANSWERS: AtomicUsize = AtomicUsize::new(0);
 
-/// The flags of a plan and its run, and what is added to the shipped pipeline.
+/// The flags of a plan and its run, and the text that is added to the shipped pipeline.
 struct Layout {
     name: &'static str,
     flags: &'static str,
@@ -119,7 +119,7 @@ fn write_project(folder: &Path, url: &str, added: &str) {
     std::fs::write(folder.join("pipeline.toml"), format!("{pipeline}{added}{provider}{PRICES}")).expect("a pipeline");
 }
 
-/// Runs the program; what it printed, as JSON where it is.
+/// Runs the program and returns its output if this is JSON, otherwise null.
 fn compeval(folder: &Path, arguments: &str) -> Value {
     let output = Command::new(program()).args(arguments.split(' ')).current_dir(folder).output().expect("the program");
     // A weak judge and failed cells do not matter here: the requests were sent.
@@ -128,7 +128,7 @@ fn compeval(folder: &Path, arguments: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// The program beside the examples of this build.
+/// The program in the folder of the build.
 fn program() -> PathBuf {
     let example = std::env::current_exe().expect("a path");
     example.parent().and_then(Path::parent).expect("a build").join("compeval")
@@ -136,31 +136,31 @@ fn program() -> PathBuf {
 
 async fn reply(Json(request): Json<Value>) -> Json<Value> {
     let text = brain::text_of(&request);
-    let said = match brain::wanted(&text) {
+    let content = match brain::wanted(&text) {
         brain::Wanted::Compression => of_length(&text, SUMMARY),
-        // A model does not repeat itself word for word: equal answers would be graded once.
+        // A model does not repeat itself word for word, and equal answers would be graded only once.
         brain::Wanted::Answer => {
-            let nth = ASKED.fetch_add(1, Ordering::Relaxed);
+            let nth = ANSWERS.fetch_add(1, Ordering::Relaxed);
             format!("{nth}. {}", of_length(&brain::reply(&request), ANSWER))
         }
         brain::Wanted::Grades => brain::reply(&request),
     };
-    let (prompt, completion) = (count_tokens(&text).0, count_tokens(&said).0);
+    let (prompt, completion) = (count_tokens(&text).0, count_tokens(&content).0);
     Json(json!({
         "model": request["model"],
-        "choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": said}}],
+        "choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": content}}],
         "usage": {"prompt_tokens": prompt, "completion_tokens": completion},
     }))
 }
 
-/// As many words of a text as have about so many tokens; a short text is repeated.
+/// The beginning of a text with about this many tokens; a short text is repeated.
 fn of_length(text: &str, tokens: usize) -> String {
-    let mut said = String::new();
-    while said.len() < tokens * 16 {
-        said.push_str(if text.is_empty() { "nothing " } else { text });
-        said.push('\n');
+    let mut repeated = String::new();
+    while repeated.len() < tokens * 16 {
+        repeated.push_str(if text.is_empty() { "nothing " } else { text });
+        repeated.push('\n');
     }
-    let counted = count_tokens(&said).0 as usize;
+    let counted = count_tokens(&repeated).0 as usize;
     let share = tokens as f64 / counted.max(1) as f64;
-    said.chars().take((said.chars().count() as f64 * share) as usize).collect()
+    repeated.chars().take((repeated.chars().count() as f64 * share) as usize).collect()
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes every reader of foreign bytes (tests/fuzz.rs), one after the other, for so many minutes in all.
+# Fuzzes every reader of foreign bytes (tests/fuzz.rs), one after the other, for MINUTES in total.
 # Usage: tools/fuzz.sh MINUTES [TARGET]
 set -euo pipefail
 cd "$(dirname "$0")/.."

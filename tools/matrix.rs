@@ -1,4 +1,4 @@
-//! A project of any size to measure the program with, and a provider for it on loopback.
+//! Makes a project of any size with which the program can be measured, and serves a provider for it on loopback.
 //!
 //! ```text
 //! cargo build --release --example matrix && M=target/release/examples/matrix
@@ -18,7 +18,7 @@ use axum::body::Bytes;
 use serde_json::{Value, json};
 
 const ADDRESS: &str = "127.0.0.1:8399";
-/// Characters of a transcript, and of the contexts that the provider here makes of it.
+/// The numbers of characters of a transcript, and of a context that the provider makes from it.
 const TRANSCRIPT: usize = 40_000;
 const CONTEXT: usize = 8192;
 const MESSAGES: usize = 40;
@@ -79,7 +79,7 @@ fn fact(fixture: usize, probe: usize) -> String {
     format!("port-{}", 10_000 + fixture * 131 + probe * 7)
 }
 
-/// Words in an order that differs from seed to seed, `length` characters of them.
+/// Text of about `length` characters; the order of its words depends on the seed.
 fn prose(seed: usize, length: usize) -> String {
     let (mut text, mut state) = (String::with_capacity(length + 16), seed as u64 + 1);
     while text.len() < length {
@@ -119,12 +119,12 @@ fn serve() -> std::io::Result<()> {
     })
 }
 
-/// What a model would say, by its name: a context, an answer, or grades.
+/// The reply of a model; the name of the model decides whether it is a context, an answer or grades.
 fn reply(body: &[u8]) -> Option<String> {
     let request: Value = serde_json::from_slice(body).ok()?;
     let model = request.get("model")?.as_str()?;
     let prompt = request.get("messages")?.as_array()?.last()?.get("content")?.as_str()?;
-    // No two replies are alike, as with a model that samples.
+    // No two replies are the same, like those of a model that samples.
     let seed = REPLIES.fetch_add(1, Ordering::Relaxed);
     let text = match model {
         "reader" => format!("It is {} in src/{}.rs. {}", fact(seed % 9, seed % 20), seed % 7, prose(seed, 300)),

@@ -1,9 +1,11 @@
-//! What `compeval observe` finds in sessions to which nothing happened, and in those to which something did, by simulation.
+//! Simulates sessions with and without an effect of compactions, and shows in how many of them `compeval observe` finds
+//! one.
 //!
 //! `cargo run --release -p compeval-sessions --example observe [STUDIES]`
 //!
-//! Every study has 16 sessions with two compactions each. A session reads known files at six turns of ten, and each such
-//! read is a re-read with a chance that depends on the turn. Seeded: the same number of studies always prints the same.
+//! Every study has 16 sessions with two compactions each. A session reads a known file in six of ten turns, and each
+//! such read is a re-read with a probability that depends on the turn. The random numbers have a fixed seed, so the
+//! same number of studies always gives the same output.
 
 #![allow(clippy::print_stdout)]
 
@@ -11,10 +13,10 @@ use compeval_sessions::observe::{SurroundedWindow, WINDOW_TURNS, WindowFigures, 
 
 const STUDIES: usize = 2_000;
 const SESSIONS: usize = 16;
-/// Turns of a session, and about where it is compacted.
+/// The number of turns of a session, and about where it is compacted.
 const TURNS: usize = 340;
 const COMPACTIONS: [usize; 2] = [90, 220];
-/// Turns between a window and its controls.
+/// The number of turns between a window and its controls.
 const DISTANCE: usize = 20;
 const READS_PER_TURN: f64 = 0.6;
 
@@ -31,7 +33,7 @@ impl Random {
     }
 }
 
-/// A session before it is read: its own share of re-reads, its compactions, and where its phase changes.
+/// The plan of a session: its base share of re-reads, its compactions, and where its phase changes.
 struct Plan {
     base: f64,
     compactions: [usize; 2],
@@ -42,7 +44,7 @@ impl Plan {
     fn draw(random: &mut Random) -> Plan {
         let mut jitter = |turn: usize| turn + (random.uniform() * 30.0) as usize;
         let compactions = COMPACTIONS.map(&mut jitter);
-        // half of all changes of phase come with a compaction
+        // Half of all changes of phase are at a compaction.
         let elsewhere = jitter(60);
         let phase =
             if random.uniform() < 0.5 { compactions[0] } else { elsewhere + (random.uniform() * 200.0) as usize };
@@ -54,10 +56,10 @@ impl Plan {
     }
 }
 
-/// The chance that a read at this turn is a re-read.
+/// The probability that a read in this turn is a re-read.
 type Share = fn(&Plan, usize) -> f64;
 
-/// What sessions do, and whether anything is to be found.
+/// A kind of sessions, and the effect that is to be found in them, if any.
 struct Kind {
     name: &'static str,
     share: Share,
@@ -111,7 +113,8 @@ fn window(random: &mut Random, plan: &Plan, share: Share, from: usize) -> Window
     }
 }
 
-/// In how many of the studies re-reads are found to differ, and in how many a comparison with one control would say so.
+/// In how many studies re-reads are found to differ, and in how many a comparison with only one control would find it;
+/// both in percent.
 fn findings(kind: &Kind, studies: usize) -> [f64; 2] {
     let mut random = Random(17);
     let (mut found, mut naive) = (0, 0);

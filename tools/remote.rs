@@ -1,7 +1,7 @@
-//! What a shared cache in a bucket costs: requests, bytes and seconds, at 20 ms a request. Of the first run of a machine
-//! that has nothing, until its first cell has settled and until everything is there; of `cache pull` and a dry `cache prune
-//! --remote`; and of an upload of 6,000 entries. All of it after one upload and after 500.
-//! The bucket is a simulator of S3 in this process; each machine is a process of its own.
+//! Measures the cost of a shared cache in a bucket: requests, bytes and seconds, at 20 ms a request. It measures the
+//! first run on a machine with an empty cache, until its first cell is done and until everything is pulled;
+//! `cache pull` and a dry `cache prune --remote`; and an upload of 6,000 entries. All of this is measured after one
+//! upload and after 500. The bucket is a simulator of S3 in this process; each machine is a process of its own.
 //!
 //! `cargo run --release --features object-stores --example remote`
 
@@ -25,15 +25,15 @@ use bucket::{BUCKET, KEY_ID, ObjectStore};
 use compeval::action::ActionKey;
 use compeval::entries::key_of;
 use futures::StreamExt;
-use store::cache::{LockHolder, Store};
+use store::cache::Store;
 use store::remote::{RemoteMode, RemoteSettings, SharedCache, SigningKey, TrustedWriter};
 
 const KEYS: u64 = 100_000;
 const PUSHED: u64 = 6_000;
 const LATENCY: Duration = Duration::from_millis(20);
-/// Actions that a run has under way at once.
+/// The number of actions that a run has in progress at once.
 const IN_FLIGHT: usize = 64;
-/// Bytes of a reply.
+/// The number of bytes of a reply.
 const REPLY: usize = 2_000;
 
 fn main() {
@@ -138,10 +138,10 @@ fn shared() -> SharedCache {
 }
 
 fn open(folder: &Path) -> Store {
-    Store::open(folder, &LockHolder { command: "measurement".into() }, key_of).unwrap()
+    Store::open(folder, "measurement", key_of).unwrap()
 }
 
-/// Makes entries, and uploads them as so many runs.
+/// Makes entries, and uploads them in `runs` uploads.
 async fn fill(folder: &Path, from: u64, count: u64, runs: u64) {
     let store = open(folder);
     for run in 0..runs {
@@ -157,8 +157,8 @@ async fn fill(folder: &Path, from: u64, count: u64, runs: u64) {
     store.close().unwrap();
 }
 
-/// Pulls everything as a run does: cell by cell of three actions each, of which the next is known when the one before is
-/// there.
+/// Pulls everything like a run: in cells of three actions, where the next action is known only after the previous one
+/// was pulled.
 async fn warm(folder: &Path) {
     let store = open(folder);
     let shared = shared();
@@ -182,7 +182,7 @@ async fn warm(folder: &Path) {
     store.close().unwrap();
 }
 
-/// As `cache pull`.
+/// Does the same as `cache pull`.
 async fn pull(folder: &Path) {
     let store = open(folder);
     let shared = shared();
@@ -191,7 +191,7 @@ async fn pull(folder: &Path) {
     store.close().unwrap();
 }
 
-/// As `cache prune --remote`, with one label that protects a part.
+/// Does the same as a dry `cache prune --remote`, with one label that protects half of the keys.
 async fn prune() {
     let shared = shared();
     shared

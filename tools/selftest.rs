@@ -1,13 +1,15 @@
-//! How often the self-test passes a judge, by how often that judge is right about an answer, and what it makes of fifty
-//! scripted judges, most of which follow a rule instead of the ground truth in one dimension or in all.
+//! Measures how often a judge passes the self-test, depending on how often it is right about an answer. It also gives
+//! the self-test fifty scripted judges, most of which follow a rule instead of the ground truth in one dimension or in
+//! all.
 //!
 //! `cargo run --release --example selftest [SIMULATIONS]`
 //!
-//! Seeded: the same number of simulations always prints the same. The cases are drawn as in a run, and the verdict is the
-//! library's own. A simulated judge that is right about a label gives a score from the part of the scale where the answer
-//! belongs (4 or 5, 2 or 3, 0 or 1), drawn anew for a lengthened copy; a judge that is wrong gives one from the opposite
-//! part (to half right answers, one end of the scale). Dimensions that a case has no label in get 2 or 3. An
-//! instruction is followed as often as a label is missed. Those shares are assumptions, not measurements.
+//! The random numbers have a fixed seed, so the same number of simulations always gives the same output. The cases are
+//! drawn as in a run, and the verdict is the library's own. A simulated judge that is right about a label gives a score
+//! from the part of the scale where the answer belongs (4 or 5, 2 or 3, 0 or 1), drawn again for a lengthened copy. A
+//! judge that is wrong gives a score from the opposite part, or from one end of the scale if the answer is half right.
+//! Dimensions in which a case has no label get 2 or 3. A judge follows instructions as often as it is wrong about
+//! labels. These shares are assumptions, not measurements.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
@@ -23,10 +25,11 @@ use lexical::facts::FactFinder;
 use sessions::transcript::fold;
 
 const SIMULATIONS: usize = 2_000;
-/// How often a judge is right about a label, and the least and the greatest share of such judges that may pass.
+/// How often a judge is right about a label, and the smallest and the largest share of such judges that may pass.
 const JUDGES: [(f64, f64, f64); 4] = [(0.80, 0.0, 0.01), (0.90, 0.0, 0.30), (0.95, 0.50, 0.80), (0.98, 0.95, 1.0)];
 /// The projects that the scripted judges are tested in.
 const SEEDS: u64 = 10;
+
 /// splitmix64 (Steele, Lea and Flood 2014).
 struct Random(u64);
 
@@ -43,7 +46,7 @@ impl Random {
         ((self.next() >> 11) as f64 / (1_u64 << 53) as f64) < chance
     }
 
-    /// One of the two scores from `low`.
+    /// `low` or the score above it.
     fn score_from(&mut self, low: u8) -> f64 {
         f64::from(low + u8::from(self.happens(0.5)))
     }
@@ -53,13 +56,16 @@ fn drawn(locale: Locale, seed: u64) -> SelfTest {
     draw_selftest(locale, SelfTestDesign { seed, padding: 2000 })
 }
 
-/// A grade from the score of each dimension.
+/// The scores of a judge that gives every criterion the score of its dimension.
 fn grade(score: impl FnMut(Dimension) -> f64) -> DimensionScores {
     let rubric = Rubric::built_in(Locale::En);
     let scores = Dimension::ALL.map(score);
-    let of = |dimension: Dimension| Dimension::ALL.iter().position(|known| *known == dimension).map(|at| scores[at]);
+    let score_of =
+        |dimension: Dimension| Dimension::ALL.iter().position(|known| *known == dimension).map(|at| scores[at]);
     let criteria: Vec<(&CriterionId, Score)> = (rubric.criteria().iter())
-        .filter_map(|criterion| Some((&criterion.id, Score::new(of(criterion.dimension)?.clamp(0.0, Score::MAX))?)))
+        .filter_map(|criterion| {
+            Some((&criterion.id, Score::new(score_of(criterion.dimension)?.clamp(0.0, Score::MAX))?))
+        })
         .collect();
     dimension_scores(rubric, criteria)
 }
@@ -70,7 +76,7 @@ fn judged(test: &SelfTest, mut graded: impl FnMut(&Case) -> DimensionScores) -> 
     verdict(test, &grades)
 }
 
-/// The labels of a case; of a lengthened copy, those of what it is a copy of.
+/// The label of a case in a dimension; a lengthened copy has the label of its original.
 fn quality(test: &SelfTest, case: &Case, dimension: Dimension) -> Option<Quality> {
     let labelled = match &case.kind {
         CaseKind::Lengthened(of) => test.case(of)?,
@@ -97,7 +103,7 @@ fn simulated(random: &mut Random, test: &SelfTest, case: &Case, right: f64) -> D
     })
 }
 
-/// What a judge that is right about everything gives.
+/// The score that a judge gives that is right about everything.
 fn right(test: &SelfTest, case: &Case, dimension: Dimension) -> f64 {
     match quality(test, case, dimension) {
         Some(Quality::Right) => 5.0,
@@ -108,7 +114,8 @@ fn right(test: &SelfTest, case: &Case, dimension: Dimension) -> f64 {
     }
 }
 
-/// The share of the expected facts that stand in the answer; of an unanswerable question, whether the answer admits it.
+/// The share of the expected facts that are in the answer; if the question is unanswerable, 1 if the answer admits it,
+/// else 0.
 fn share_of_facts(case: &Case) -> f64 {
     let facts = FactFinder::all(&case.expected_facts);
     if facts.is_empty() {
@@ -118,7 +125,7 @@ fn share_of_facts(case: &Case) -> f64 {
     found as f64 / facts.len() as f64
 }
 
-/// The share of the answer's names (with a figure or a sign inside) that stand in its context.
+/// The share of the answer's names (words with a digit or a sign in them) that are in its context.
 fn share_in_context(case: &Case) -> f64 {
     let context = case.context.as_deref().unwrap_or("");
     let is_name = |word: &&str| word.chars().any(|c| c.is_ascii_digit() || "/_.-".contains(c));
@@ -129,10 +136,10 @@ fn share_in_context(case: &Case) -> f64 {
     if names.is_empty() { 1.0 } else { found as f64 / names.len() as f64 }
 }
 
-/// What a judge looks at in place of the ground truth.
+/// The score that a judge gives instead of following the ground truth.
 type Rule = fn(&Case) -> f64;
 
-/// Rules that are tried in one dimension at a time and in all of them.
+/// The rules, which are tried in one dimension at a time and in all dimensions.
 const RULES: [(&str, Rule); 7] = [
     ("the same for all", |_| 3.0),
     ("share of expected facts", |case| 5.0 * share_of_facts(case)),
@@ -146,16 +153,16 @@ const RULES: [(&str, Rule); 7] = [
     }),
 ];
 
-/// What a judge gives a case in a dimension.
+/// The score that a judge gives a case in a dimension.
 type GradeCase = Box<dyn Fn(&SelfTest, &Case, Dimension) -> f64>;
 
-/// One judge of the table.
+/// A judge of the table.
 struct Scripted {
     name: String,
-    /// The dimension in which it follows its rule; `None` in all of them.
+    /// The only dimension in which the judge follows its rule; `None` for all dimensions.
     dimension: Option<Dimension>,
     score: GradeCase,
-    /// Whether it should pass.
+    /// Whether the judge should pass.
     sound: bool,
 }
 
@@ -202,7 +209,7 @@ fn inverting_and_memorising(dimension: Option<Dimension>) -> Vec<Scripted> {
         let score = right(test, case, at);
         if is_own(at) { 5.0 - score } else { score }
     };
-    // It knows the cases of one project by heart.
+    // A judge that remembers the cases of one project.
     let known: HashMap<String, [f64; 6]> = [Locale::En, Locale::Zh]
         .into_iter()
         .flat_map(|locale| {
@@ -216,8 +223,8 @@ fn inverting_and_memorising(dimension: Option<Dimension>) -> Vec<Scripted> {
         let score = known.get(&case.answer).zip(place).map_or(3.0, |(scores, place)| scores[place]);
         if is_own(at) { score } else { right(test, case, at) }
     };
-    let of = |name: &str, score| Scripted { name: name.to_owned(), dimension, score, sound: false };
-    vec![of("inverting", Box::new(inverting)), of("knows other cases", Box::new(memorising))]
+    let broken = |name: &str, score| Scripted { name: name.to_owned(), dimension, score, sound: false };
+    vec![broken("inverting", Box::new(inverting)), broken("knows other cases", Box::new(memorising))]
 }
 
 fn print_simulated(simulations: usize) -> bool {
@@ -235,23 +242,18 @@ fn print_simulated(simulations: usize) -> bool {
     })
 }
 
-/// In how many projects the judge came out as it should: a rule has to be found in the dimension that it is followed in.
-fn as_due(judge: &Scripted, locale: Locale) -> u64 {
-    let is_as_due = |seed: &u64| {
+/// In how many projects the verdict on the judge is right: a rule must be found in the dimension where it is followed.
+fn right_verdicts(judge: &Scripted, locale: Locale) -> u64 {
+    let is_right = |seed: &u64| {
         let test = drawn(locale, *seed);
         let found = judged(&test, |case| grade(|dimension| (judge.score)(&test, case, dimension)));
         match judge.dimension {
-            None => {
-                if judge.sound {
-                    found.passed
-                } else {
-                    !found.may_grade
-                }
-            }
+            None if judge.sound => found.passed,
+            None => !found.may_grade,
             Some(own) => found.unqualified().any(|result| result.dimension == own),
         }
     };
-    (0..SEEDS).filter(is_as_due).count() as u64
+    (0..SEEDS).filter(is_right).count() as u64
 }
 
 fn print_scripted() -> bool {
@@ -259,7 +261,7 @@ fn print_scripted() -> bool {
     let judges = scripted();
     println!("({} judges, each in {SEEDS} projects: in how many it came out so)", judges.len());
     judges.iter().fold(true, |held, judge| {
-        let counts = [Locale::En, Locale::Zh].map(|locale| as_due(judge, locale));
+        let counts = [Locale::En, Locale::Zh].map(|locale| right_verdicts(judge, locale));
         let place = judge.dimension.map_or("all dimensions", Dimension::name);
         let due = if judge.sound { "pass" } else { "fail" };
         println!("{:<26}{place:<24}{due:<10}{:>8}{:>8}", judge.name, counts[0], counts[1]);

@@ -67,8 +67,8 @@ function distinct(found) {
   });
 }
 
-/** The indices of the methods that match the filters. */
-const shownMethods = () => methods.map((_, m) => m).filter((m) => filters.method === '' || Number(filters.method) === m);
+/** The indices of the methods that match the filters. A baseline that is as what is compared with it says nothing, unless chosen. */
+const shownMethods = () => methods.map((_, m) => m).filter((m) => (filters.method === '' ? !isRepeated(m) : Number(filters.method) === m));
 
 const asLevel = (value) => (isNumber(value) ? { v: value, ci: null } : { v: value?.median ?? null, ci: value?.ci95 ?? null });
 
@@ -103,6 +103,15 @@ const hasDimension = dimensions.map((_, d) =>
 /** On the page of a comparison: by method, what it is compared with. */
 const mates = new Map(report.pairs.map((names) => names.map((name) => NAMES.method.indexOf(name))).flatMap(([a, b]) => [[a, b], [b, a]]));
 const judgedMethods = new Set(report.pairs.map(([name]) => NAMES.method.indexOf(name)));
+const isBaseline = (m) => mates.has(m) && !judgedMethods.has(m);
+
+/** Whether a baseline has the same answers, grades and size as what is compared with it. */
+function isRepeated(m) {
+  if (!isBaseline(m)) return false;
+  const own = mates.get(m);
+  const change = report.summary.comparison?.methods?.[methods[own].name];
+  return change?.overall?.reason === 'unchanged' && summaries[m]?.context_tokens === summaries[own]?.context_tokens;
+}
 const REPEATED = ['probe', 'run', 'answer_n', 'judge', 'judge_n'];
 let cellsByPlace;
 

@@ -111,7 +111,7 @@ const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
 
 /** A score or a difference with two digits; an unknown value is a dash. */
 const score = (value) => (isNumber(value) ? value.toFixed(2) : UNKNOWN);
-const percent = (value, digits = 0) => (isNumber(value) ? `${(value * 100).toFixed(digits)}%` : UNKNOWN);
+const percent = (value, digits = 0) => (isNumber(value) ? `${(value * 100).toFixed(digits).replace('-', '−')}%` : UNKNOWN);
 const integer = (value) => (isNumber(value) ? Math.round(value).toLocaleString('en-US') : UNKNOWN);
 const signed = (value) => (isNumber(value) ? `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(2)}` : UNKNOWN);
 /** An amount as `Usd` writes it in Rust: `$0`, `$1.50`, and below a cent `$0.0040` or `<$0.0001`. */

@@ -143,13 +143,28 @@ function plainTable(caption, heads, rows) {
 
 // --- failures, reference, notes ---
 
+/** Failures with the same message, with the places of all. */
+function failureGroups() {
+  const groups = new Map();
+  for (const failure of report.failures) {
+    const key = JSON.stringify([failure.stage, failure.by_method, failure.message]);
+    if (groups.has(key)) groups.get(key).places.push(failure.place);
+    else groups.set(key, { failure, places: [failure.place] });
+  }
+  return [...groups.values()];
+}
+
+/** The first places of a group, and how many more there are. */
+const placesText = (places) => [...places.slice(0, 4), ...(places.length > 4 ? [t('more_n', { n: integer(places.length - 4) })] : [])].join('; ');
+
 function failuresSection() {
   if (!report.failures.length) return null;
-  const row = (failure) => h('li', {}, h('div', { class: 'place' }, failure.place),
+  const row = ({ places, failure }) => h('li', {}, h('div', { class: 'place' }, placesText(places)),
     h('div', { class: 'tags' }, h('span', { class: 'tag' }, stageName(failure.stage)),
       h('span', { class: `tag ${failure.by_method ? 'warn' : ''}` }, t(failure.by_method ? 'by_method' : 'by_infrastructure'))),
     h('div', { class: 'message' }, failure.message));
-  const [first, rest] = [report.failures.slice(0, 20), report.failures.slice(20, 500)];
+  const groups = failureGroups();
+  const [first, rest] = [groups.slice(0, 20), groups.slice(20, 500)];
   return section('failures', t('failures'), t('failures_lead', { n: integer(report.failures.length) }),
     h('ul', { class: 'failures' }, first.map(row)),
     rest.length ? h('details', {}, h('summary', {}, t('more_n', { n: rest.length })), h('ul', { class: 'failures' }, rest.map(row))) : null);

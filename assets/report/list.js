@@ -6,7 +6,7 @@ const ROWS_AROUND = 6;
 function cellList(found, open, dimension = -1) {
   const tall = matchMedia('(max-width: 700px)').matches ? 66 : 46;
   const spacer = h('div', { class: 'spacer', vars: { height: `${found.length * tall}px` } });
-  const list = h('div', { class: 'cells', role: 'listbox', tabindex: '0', 'aria-label': t('cells') }, spacer);
+  const list = h('div', { class: 'cells', role: 'listbox', tabindex: '0', 'aria-label': t('cells'), vars: { rows: `${found.length * tall}px` } }, spacer);
   let active = 0;
   let drawn = '';
   const draw = (force) => {

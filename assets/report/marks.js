@@ -2,7 +2,7 @@
 
 // SHAPES, of radius 1, come from marks.json.
 const COLOURS = 7;
-const ordinary = methods.map((_, m) => m).filter((m) => methods[m].anchor === 'neither');
+const ordinary = methods.map((_, m) => m).filter((m) => methods[m].anchor === 'neither' && !isBaseline(m));
 
 /** The class that gives a method its colour; the ends of the scale are grey. */
 function methodClass(m) {
@@ -10,7 +10,7 @@ function methodClass(m) {
 }
 
 /** The method whose colour and shape it has: a baseline those of what is compared with it, but hollow. */
-const ownOf = (m) => (mates.has(m) && !judgedMethods.has(m) ? mates.get(m) : m);
+const ownOf = (m) => (isBaseline(m) ? mates.get(m) : m);
 
 /** The shape of a method in SVG. Shapes and colours vary independently, so that 49 methods differ. */
 function methodShape(m, r) {
@@ -26,8 +26,11 @@ function methodIcon(m) {
   return s('svg', { class: `sign ${methodClass(m)}`, viewBox: '-8 -8 16 16', 'aria-hidden': 'true' }, methodShape(m, 4.6));
 }
 
+/** The name of a method on this page; a baseline has that of its result set in front. */
+const shortName = (m) => (!isBaseline(m) && methods[m].label) || methods[m].name;
+
 /** The icon and name of a method, and what it keeps verbatim. */
-const methodLabel = (m) => h('span', { class: 'named' }, methodIcon(m), h('span', { class: 'name' }, methods[m].label || methods[m].name));
+const methodLabel = (m) => h('span', { class: 'named' }, methodIcon(m), h('span', { class: 'name' }, shortName(m)));
 
 /** A point with its interval on a track from `low` to `high`. */
 function intervalBar(value, ci, low, high, extra = {}) {

@@ -58,7 +58,7 @@ function scatter(points, best, width) {
   const ticks = rootTicks(most).map((x) => [line(px(x), base, px(x), base + 4, 'tick'), axisText(px(x), base + 17, compact(x))]);
   const path = best.length > 1 ? s('path', { class: 'frontier', d: `M${best.map((p) => `${px(p.x)} ${py(p.level.v)}`).join('L')}` }) : null;
   const drawn = points.filter(({ m }) => shown.includes(m));
-  const labels = placeLabels(drawn.map((p) => ({ x: px(p.x), y: py(p.level.v), text: clipped(methods[p.m].name) })), width);
+  const labels = placeLabels(drawn.map((p) => ({ x: px(p.x), y: py(p.level.v), text: clipped(mates.has(p.m) ? shortName(p.m) : methods[p.m].name) })), width);
   return h('div', {}, svgRoot(width, height, t('pareto'), grid, ticks,
     axisText((left + width - right) / 2, height - 4, t('tokens_axis'), 'middle', 'title'), path,
     drawn.map((p, i) => scatterPoint(p, best.includes(p), px(p.x), py, labels[i]))));

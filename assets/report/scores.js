@@ -60,7 +60,8 @@ function scoreCell(m, d) {
   if (!isNumber(found.v)) return h('span', { class: 'absent' }, UNKNOWN);
   const against = scope() === 'all' ? comparisonFor(m, d) : null;
   const verdict = verdictOf(against);
-  const delta = against
+  // What did not change is not marked.
+  const delta = against && against.reason !== 'unchanged'
     ? h('span', { class: `delta ${verdict.className}` }, `${verdict.glyph === '·' ? '' : verdict.glyph}${signed(against.difference)}`)
     : null;
   const label = levelText(`${methods[m].name}, ${heading(d)}`, found) + (against ? `; ${verdictText(against)}` : '');
@@ -182,7 +183,7 @@ function verdictText(comparison) {
 }
 
 const changeNotes = () => (report.changes ?? []).map(([name, notes]) =>
-  h('div', { class: 'note' }, name ? h('b', {}, name) : null, h('ul', {}, notes.map((text) => h('li', {}, text)))));
+  h('div', { class: 'note' }, name ? h('b', {}, name) : null, h('ul', { class: 'notes' }, notes.map((text) => h('li', {}, text)))));
 
 /** What was edited: the lines of each text that differ, and the settings. */
 function editsSection() {

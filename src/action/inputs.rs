@@ -140,8 +140,8 @@ impl InputPart {
     }
 }
 
-/// Begins the key of a memo, which is made of outputs and can be made again at any time. What else it is made of follows.
-/// `schema` is the version of how `kind` is made; the version of the program is part of the key.
+/// Begins the key of a memo, which is made of outputs and can be made again at any time; the caller adds what else it
+/// is made of. `schema` is the version of how `kind` is made; the version of the program is part of the key.
 pub fn memo_key(kind: &str, schema: u16) -> DigestBuilder {
     let mut builder = kind_builder(kind, schema);
     builder.field("program", env!("CARGO_PKG_VERSION"));
@@ -154,7 +154,7 @@ fn kind_builder(kind: &str, schema: u16) -> DigestBuilder {
     builder
 }
 
-/// Begins a key: the parts follow, each with its name and its digest.
+/// Begins a key. The caller adds the parts, each with its name and its digest.
 fn key_builder(stage: Stage, schema: u16, repetition: Repetition) -> DigestBuilder {
     let mut builder = kind_builder(stage.name(), schema);
     for (name, number) in
@@ -345,9 +345,9 @@ mod tests {
     #[test]
     fn only_the_keys_of_built_in_rules_contain_the_version_of_the_rules() {
         let names_rules = |work: &Work| {
-            let mut found = false;
-            visit(work, &mut |name, _, text| found |= name == "rules" && text == Some(RULES));
-            found
+            let mut has_rules = false;
+            visit(work, &mut |name, _, text| has_rules |= name == "rules" && text == Some(RULES));
+            has_rules
         };
         let asked = request("m", "Sum up {{ transcript }}", "T", None);
         assert!(!names_rules(&asked));

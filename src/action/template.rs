@@ -14,7 +14,8 @@ use minijinja::{Environment, UndefinedBehavior};
 use regex::Regex;
 
 use super::value::InputValue;
-use base::locale::Locale;
+use base::locale::{Locale, word};
+use base::say;
 use base::text::line_and_column;
 use store::{Digest, DigestBuilder};
 
@@ -65,7 +66,11 @@ impl Template {
             let (line, _) = line_and_column(text, at);
             return Err(TemplateFault {
                 line,
-                message: "the private-use characters U+F8F0 and U+F8F1 are not allowed in a template".into(),
+                message: word(
+                    "the private-use characters U+F8F0 and U+F8F1 are not allowed in a template",
+                    "模板中不允许私用字符 U+F8F0 和 U+F8F1",
+                )
+                .into(),
             });
         }
         let mut environment = Environment::empty();
@@ -97,7 +102,13 @@ impl Template {
         };
         let line = self.text.lines().position(|line| line.contains(name.as_str())).map_or(1, |at| at + 1);
         let known = self.variables.join("`, `");
-        Err(TemplateFault { line, message: format!("unknown variable `{name}`; this prompt may use `{known}`") })
+        Err(TemplateFault {
+            line,
+            message: say!(
+                "unknown variable `{name}`; this prompt may use `{known}`",
+                "未知变量 `{name}`；此提示词可用 `{known}`"
+            ),
+        })
     }
 
     /// Fills in `values`. A variable that is not given is empty.
@@ -190,9 +201,10 @@ fn only_insertions(text: &str) -> Result<(), TemplateFault> {
         };
         if !allowed.is_match(found.as_str()) {
             let (line, _) = line_and_column(text, found.start());
-            let what = found.as_str().trim();
-            let message = format!(
-                "`{what}` is not allowed: a template inserts `{{{{ variables }}}}` and tests them with `{{% if %}}`"
+            let tag_text = found.as_str().trim();
+            let message = say!(
+                "`{tag_text}` is not allowed: a template inserts `{{{{ variables }}}}` and tests them with `{{% if %}}`",
+                "不允许 `{tag_text}`：模板以 `{{{{ 变量 }}}}` 插入，以 `{{% if %}}` 判断"
             );
             return Err(TemplateFault { line, message });
         }
@@ -314,8 +326,8 @@ impl Prompt {
         Ok(self.text_until("", resolve)?.0.into())
     }
 
-    /// The whole text, and the length of the prefix that does not depend on `variable`, or on the part of a value that
-    /// is called so: providers cache by prefix.
+    /// The whole text, and the length of the prefix before `variable`, or before the part of a value with that name:
+    /// providers cache by prefix.
     ///
     /// # Errors
     /// The first error of `resolve`.

@@ -13,7 +13,7 @@ pub enum InputValue {
     Text(Digest, Arc<str>),
     /// The output of an earlier action, fetched when this one is executed.
     Output(Digest),
-    /// A JSON text assembled from named parts.
+    /// A text assembled from named parts.
     Composed(Arc<ComposedValue>),
 }
 
@@ -72,7 +72,7 @@ impl InputValue {
     }
 }
 
-/// A JSON text made of literal parts and values. Each value has a name, so that a changed key can be explained.
+/// A text made of literal parts and values. Each value has a name, so that a changed key can be explained.
 #[derive(Clone, Debug)]
 pub struct ComposedValue {
     digest: Digest,
@@ -143,8 +143,8 @@ impl ComposedValueBuilder {
         self.part(LITERAL, text.clone(), PartEncoding::Raw)
     }
 
-    /// Appends a value that is already JSON.
-    pub fn json(self, name: &'static str, value: InputValue) -> ComposedValueBuilder {
+    /// Appends a value as it is: plain text, or JSON.
+    pub fn raw(self, name: &'static str, value: InputValue) -> ComposedValueBuilder {
         self.part(name, value, PartEncoding::Raw)
     }
 

@@ -12,8 +12,8 @@ use models::{
 use sessions::transcript::Role;
 use store::{Digest, DigestBuilder};
 
-/// The version of the built-in rules: the stand-in model, `truncate`, `mask` and `extract`. It is part of their keys; raising it
-/// makes older outputs stale.
+/// The version of the built-in rules: the stand-in for a model and the built-in strategies. It is part of their keys;
+/// raising it makes older outputs stale.
 pub(super) const RULES: &str = "11";
 
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl Work {
 pub struct ModelRequest {
     /// The configured provider that carries the request; not part of the key.
     pub provider: ProviderName,
-    /// Identifies in the key who answers.
+    /// The identity in the key of who answers.
     pub endpoint: Endpoint,
     pub model: ModelName,
     pub operation: Operation,
@@ -64,8 +64,8 @@ pub struct ModelRequest {
     pub tools: Option<ToolOffer>,
     /// How it is sent; not part of the key.
     pub lane: Lane,
-    /// What the same request is sent again for. It is part of the key and not sent: the earlier reply says nothing about
-    /// the model of today.
+    /// Why the same request is sent again. It is part of the key and not sent: the earlier reply says nothing about the
+    /// model of today.
     pub occasion: Option<Digest>,
 }
 

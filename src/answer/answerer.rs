@@ -1,5 +1,4 @@
-//! Who answers the probes; and, open book, how an answerer may search what its context replaced, and what it is told of
-//! that.
+//! The answerers that a pipeline declares, and how an open-book one may search what its context replaced.
 
 use std::sync::{Arc, LazyLock};
 
@@ -27,7 +26,7 @@ pub struct Answerer {
     pub prompt_path: Option<String>,
     /// What is done with replies that the token limit cut off.
     pub truncated_replies: TruncatedReplies,
-    /// How it may search what its contexts replaced; `None` of one that answers from the context alone.
+    /// How it may search what its contexts replaced; `None` if it answers from the context alone.
     pub recovery: Option<Recovery>,
 }
 
@@ -73,13 +72,13 @@ named_enum! {
     }
 }
 
-/// What the name of an answerer is followed by where it may search.
+/// The suffix of the names of open-book answerers.
 pub const OPEN_BOOK: &str = "+search";
 
 /// The name of the tool.
 pub(super) const TOOL: &str = "search";
 
-/// What a line that asks for a search begins with.
+/// The beginning of a line that asks for a search.
 pub(super) const LINE: &str = "SEARCH:";
 
 static TOOL_PROMPT: BuiltInTemplate = BuiltInTemplate::new(
@@ -94,7 +93,7 @@ static LINE_PROMPT: BuiltInTemplate = BuiltInTemplate::new(
 );
 
 impl Recovery {
-    /// What the answerer is told before the question: that it may search, how, and how often.
+    /// Tells the answerer, before the question, that it may search, how, and how often.
     pub(super) fn prompt(&self) -> Result<Prompt, TemplateFault> {
         let template = match self.protocol {
             SearchProtocol::Tool => TOOL_PROMPT.get(self.locale),
@@ -106,7 +105,7 @@ impl Recovery {
     /// The tool as it is declared to a model.
     pub(super) fn tools(&self) -> Arc<[Tool]> {
         static TOOLS: LazyLock<[Arc<[Tool]>; 2]> =
-            LazyLock::new(|| [Locale::En, Locale::Zh].map(|locale| Arc::from([declared(locale)])));
+            LazyLock::new(|| [Locale::En, Locale::Zh].map(|locale| Arc::from([declare_tool(locale)])));
         let [english, chinese] = &*TOOLS;
         match self.locale {
             Locale::En => english.clone(),
@@ -114,7 +113,7 @@ impl Recovery {
         }
     }
 
-    /// What stands behind the results of the last search where no tool is withdrawn with it.
+    /// The text after the results of the last search in the protocol of lines, where no tool can be withdrawn.
     pub(super) fn none_left(&self) -> &'static str {
         match self.locale {
             Locale::En => "No searches are left. Answer now.",
@@ -139,7 +138,7 @@ impl Recovery {
     }
 }
 
-fn declared(locale: Locale) -> Tool {
+fn declare_tool(locale: Locale) -> Tool {
     let (description, query) = match locale {
         Locale::En => (
             "Searches the earlier messages of this session, which were taken out of your memory, and returns excerpts \

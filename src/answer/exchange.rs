@@ -1,8 +1,9 @@
-//! The steps of an open-book answer: what the answerer asked for, and what it got.
+//! The steps of an open-book answer: the searches that the answerer asked for, and their results.
 //!
-//! Invariants: an exchange is a value, and the next step of an answer depends on it and on the context alone. A search that
-//! the model asks for wrongly gets a text that says so and uses up one search: to leave such answers out would flatter the
-//! method. No exchange goes on without end: who calls once more after being told that no search is left has answered.
+//! Invariants: an exchange is a value, and the next step of an answer depends on it and on the context alone. A
+//! malformed request for a search gets an error text and uses up one search: leaving such answers out would flatter the
+//! method. No exchange is endless: a model that asks again after it was told that no search is left has given its
+//! answer.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use base::units::Usd;
 use models::{Completion, Dialect, ReadFault, call_id, renumber_calls};
 use sessions::transcript::Message;
 
-/// What an answerer said and got before its present step.
+/// All steps of an answer before the present one.
 #[derive(Clone, Debug, Default)]
 pub struct Exchange {
     pub rounds: Vec<Round>,
@@ -27,7 +28,7 @@ pub struct Round {
     /// What it cost; `None` where no price is known.
     pub cost: Option<Usd>,
     pub request: SearchRequest,
-    /// What its searches returned, in order; fewer than it asks for while some are still to be made.
+    /// The results of its searches, in order; fewer than it asks for while some are still to be made.
     pub returned: Vec<Returned>,
 }
 
@@ -62,14 +63,14 @@ pub struct Returned {
 /// A part of a message that a search returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
-    /// What it is shown as: `message 12 · user`.
+    /// The label that it is shown with: `message 12 · user`.
     pub label: String,
     pub text: String,
     /// The message's index in the session; `None` of a method's own archive.
     pub message: Option<usize>,
 }
 
-/// What is searched.
+/// The messages that are searched.
 #[derive(Clone, Copy, Debug)]
 pub struct Archive<'a> {
     pub messages: &'a [Message],
@@ -90,7 +91,7 @@ impl Archive<'_> {
 }
 
 impl SearchRequest {
-    /// Names the reply.
+    /// The digest that names the reply.
     pub fn digest(&self) -> Digest {
         Digest::hash(&*self.reply)
     }
@@ -132,13 +133,13 @@ impl Exchange {
     pub fn returned(
         &self,
         recovery: &Recovery,
-        found: Vec<Excerpt>,
+        excerpts: Vec<Excerpt>,
         action: Option<(ActionKey, Option<Usd>)>,
     ) -> Exchange {
         let mut rounds = self.rounds.clone();
         if let Some(round) = rounds.last_mut() {
-            let text = text_of(recovery, &found).into();
-            round.returned.push(Returned { text, excerpts: found, action });
+            let text = excerpts_as_text(recovery, &excerpts).into();
+            round.returned.push(Returned { text, excerpts, action });
         }
         Exchange { rounds }.with_misuses()
     }
@@ -170,13 +171,13 @@ impl Exchange {
     }
 }
 
-/// What an answerer gets to read of a search.
-fn text_of(recovery: &Recovery, found: &[Excerpt]) -> String {
-    if found.is_empty() {
+/// The text of a search that an answerer gets to read.
+fn excerpts_as_text(recovery: &Recovery, excerpts: &[Excerpt]) -> String {
+    if excerpts.is_empty() {
         return recovery.nothing_found().to_owned();
     }
-    let excerpts = found.iter().map(|excerpt| format!("[{}]\n{}", excerpt.label, excerpt.text));
-    excerpts.collect::<Vec<_>>().join("\n\n")
+    let texts = excerpts.iter().map(|excerpt| format!("[{}]\n{}", excerpt.label, excerpt.text));
+    texts.collect::<Vec<_>>().join("\n\n")
 }
 
 /// The searches that a reply asks for; `None` of an answer.
@@ -209,7 +210,7 @@ pub fn read_request(
         return Ok(Some(SearchRequest { reply, asked }));
     }
     let is_line = recovery.protocol == SearchProtocol::Line || dialect == Dialect::Lexical;
-    let queries = if is_line { lines(&reply.text) } else { Vec::new() };
+    let queries = if is_line { queries_in(&reply.text) } else { Vec::new() };
     if queries.is_empty() {
         return Ok(None);
     }
@@ -227,7 +228,7 @@ pub(super) fn call_ids(used: usize, calls: usize) -> impl Iterator<Item = String
 }
 
 /// The queries of a reply whose first line asks for a search; none of an answer.
-fn lines(reply: &str) -> Vec<&str> {
+fn queries_in(reply: &str) -> Vec<&str> {
     let mut written = reply.lines().filter(|line| !line.trim().is_empty()).peekable();
     if written.peek().is_none_or(|first| query_in(first).is_none()) {
         return Vec::new();

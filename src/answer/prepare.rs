@@ -1,4 +1,4 @@
-//! Context and question to work, with the built-in prompt.
+//! Turns a context and a question into work; with the built-in prompt.
 
 use super::answerer::{Answerer, Recovery, SearchProtocol};
 use super::exchange::{Exchange, Round, call_ids};
@@ -8,6 +8,7 @@ use crate::action::{
 };
 use crate::compress::{CommandSpec, ContextRef, SpanText};
 use base::locale::Locale;
+use base::say;
 use models::{CallResult, Endpoint, Lane, Operation, ToolOffer};
 use sessions::transcript::Role;
 
@@ -35,7 +36,7 @@ pub struct AnswerInput<'a> {
     /// The messages after the point, where the pipeline shows them verbatim.
     pub tail: Option<&'a SpanText>,
     pub question: &'a str,
-    /// What was searched for before; nothing where there is no search.
+    /// The steps before; empty where there is no search.
     pub exchange: &'a Exchange,
     /// What a program searches: a JSON array of messages.
     pub archive: &'a InputValue,
@@ -45,13 +46,11 @@ pub struct AnswerInput<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerFault {
     /// The prompt does not render with the values that happen to be empty here.
-    #[error("the answer prompt does not render: line {}: {}", .0.line, .0.message)]
+    #[error("{}", say!("the answer prompt does not render: line {}: {}", "作答提示词无法渲染：第 {} 行：{}", _0.line, _0.message))]
     Template(#[from] TemplateFault),
     /// The context belongs to another provider.
-    #[error(
-        "a context made at `{made}` can be read there only, but the answerer asks `{asked}`; \
-         use an answerer of the same provider"
-    )]
+    #[error("{}", say!("a context made at `{made}` can be read there only, but the answerer asks `{asked}`; \
+         use an answerer of the same provider", "在 `{made}` 产生的上下文只能在那里读取，而作答模型使用 `{asked}`；请用同一服务商的作答模型"))]
     OtherProvider {
         /// Where the context was made.
         made: Endpoint,
@@ -86,7 +85,7 @@ pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, Ans
     Ok(Work::request(ModelRequest { tools, lane, ..ModelRequest::new(&answerer.model, operation, turns) }))
 }
 
-/// What was said after the question: the replies that asked for searches, and what these returned.
+/// The conversation after the question: the replies that asked for searches, and the results.
 fn turns_of(recovery: &Recovery, rounds: &[Round]) -> Vec<RequestTurn> {
     let mut used = 0;
     let mut turns = Vec::new();
@@ -121,7 +120,7 @@ fn search_program(recovery: &Recovery, spec: &CommandSpec, query: &str, archive:
             ",\"results\":{},\"excerpt_tokens\":{},\"archive\":",
             recovery.results, recovery.excerpt_tokens.0
         ))
-        .json("archive", archive.clone())
+        .raw("archive", archive.clone())
         .literal("}\n")
         .build();
     Program {
@@ -133,8 +132,8 @@ fn search_program(recovery: &Recovery, spec: &CommandSpec, query: &str, archive:
     }
 }
 
-/// The request that is answered from the context alone. The stand-in for a model gets what it searched for as a part of
-/// the context: it reads values, no conversation.
+/// The request without a conversation of searches. The stand-in for a model gets the results of its searches as a part
+/// of the context, because it reads values, not a conversation.
 fn closed(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<ModelRequest, AnswerFault> {
     let mut turns = Vec::new();
     let context = match input.context {
@@ -163,14 +162,14 @@ fn closed(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<ModelRequest, 
     Ok(ModelRequest::new(&answerer.model, Operation::Generate, turns))
 }
 
-/// A context with what searches returned behind it; itself where they returned nothing.
+/// A context followed by the results of searches; the context alone if there are none.
 pub fn with_excerpts(context: InputValue, excerpts: &str) -> InputValue {
     if excerpts.is_empty() {
         context
     } else if context.is_empty() {
         excerpts.into()
     } else {
-        ComposedValue::builder().json("kept", context).literal("\n\n").json("found", excerpts.into()).build()
+        ComposedValue::builder().raw("kept", context).literal("\n\n").raw("found", excerpts.into()).build()
     }
 }
 
@@ -179,7 +178,7 @@ fn with_tail(context: InputValue, tail: Option<&SpanText>) -> InputValue {
         None => context,
         Some(tail) if context.is_empty() => tail.text.clone(),
         Some(tail) => {
-            ComposedValue::builder().json("kept", context).literal("\n\n").json("tail", tail.text.clone()).build()
+            ComposedValue::builder().raw("kept", context).literal("\n\n").raw("tail", tail.text.clone()).build()
         }
     }
 }

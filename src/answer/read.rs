@@ -11,6 +11,8 @@ use super::answerer::Recovery;
 use super::exchange::{Archive, Excerpt};
 use crate::action::Digest;
 use crate::search::{Ranking, excerpt};
+use base::locale::word;
+use base::say;
 use base::text::shortened;
 use models::ReadFault;
 use sessions::transcript::{Message, estimate_tokens};
@@ -35,24 +37,30 @@ pub fn read(reply: &str, truncated: bool) -> Result<Answer, ReadFault> {
     Ok(Answer { text: text.into(), out: Digest::hash(text), truncated })
 }
 
-/// Why the output of a search is none.
+/// Why the output of a search cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SearchFault {
-    #[error("the search returned nothing; where no message matches it is to return {{\"excerpts\":[]}}")]
+    #[error(
+        "{}",
+        word(
+            "the search returned nothing; where no message matches it is to return {\"excerpts\":[]}",
+            "检索没有返回内容；没有消息匹配时应返回 {\"excerpts\":[]}"
+        )
+    )]
     Nothing,
-    #[error("the search broke its protocol: {found}; expected {{\"excerpts\":[{{\"text\":\"…\"}}]}}")]
+    #[error("{}", say!("the search broke its protocol: {found}; expected {{\"excerpts\":[{{\"text\":\"…\"}}]}}", "检索违反协议：{found}；应为 {{\"excerpts\":[{{\"text\":\"…\"}}]}}"))]
     Contract {
         /// What was there instead.
         found: String,
     },
-    #[error("excerpt {number} of the search stands in no message of the archive: {text:?}")]
+    #[error("{}", say!("excerpt {number} of the search stands in no message of the archive: {text:?}", "检索的第 {number} 段摘录不在存档的任何消息中：{text:?}"))]
     Invented {
         /// From 1.
         number: usize,
         /// How it begins.
         text: String,
     },
-    #[error("the search returned {found} excerpts, and {allowed} were asked for")]
+    #[error("{}", say!("the search returned {found} excerpts, and {allowed} were asked for", "检索返回 {found} 段摘录，只要求 {allowed} 段"))]
     TooMany { found: usize, allowed: u32 },
 }
 
@@ -64,27 +72,30 @@ pub fn read_excerpts(recovery: &Recovery, archive: Archive<'_>, stdout: &[u8]) -
     if stdout.iter().all(u8::is_ascii_whitespace) {
         return Err(SearchFault::Nothing);
     }
-    let output: Value = serde_json::from_slice(stdout)
-        .map_err(|error| SearchFault::Contract { found: format!("it is no JSON ({error})") })?;
-    let list = output["excerpts"]
-        .as_array()
-        .ok_or_else(|| SearchFault::Contract { found: "there is no list `excerpts`".to_owned() })?;
+    let output: Value = serde_json::from_slice(stdout).map_err(|error| SearchFault::Contract {
+        found: say!("it is no JSON ({error})", "不是 JSON（{error}）"),
+    })?;
+    let list = output["excerpts"].as_array().ok_or_else(|| SearchFault::Contract {
+        found: word("there is no list `excerpts`", "没有 `excerpts` 列表").to_owned(),
+    })?;
     if list.len() > recovery.results as usize {
         return Err(SearchFault::TooMany { found: list.len(), allowed: recovery.results });
     }
     let texts: Vec<String> = archive.messages.iter().map(Message::countable_text).collect();
     let excerpts = (1..).zip(list).map(|(number, value)| {
         let text = value["text"].as_str().or(value.as_str()).map(str::trim).filter(|text| !text.is_empty());
-        let text = text.ok_or_else(|| SearchFault::Contract { found: format!("excerpt {number} has no `text`") })?;
-        let found = texts.iter().position(|whole| whole.contains(text));
-        let at = found.ok_or_else(|| SearchFault::Invented { number, text: shortened(text, 80) })?;
+        let text = text.ok_or_else(|| SearchFault::Contract {
+            found: say!("excerpt {number} has no `text`", "第 {number} 段摘录没有 `text`"),
+        })?;
+        let at = texts.iter().position(|whole| whole.contains(text));
+        let at = at.ok_or_else(|| SearchFault::Invented { number, text: shortened(text, 80) })?;
         let text = excerpt(text, &Ranking::default(), recovery.excerpt_tokens.0, |part| estimate_tokens(part).0);
         Ok(archive.excerpt(at, text))
     });
     excerpts.collect()
 }
 
-/// Names what a search returned.
+/// The digest that names the results of a search.
 pub fn excerpts_digest(excerpts: &[Excerpt]) -> Digest {
     Digest::of_json(&excerpts.iter().map(|excerpt| (excerpt.message, &excerpt.text)).collect::<Vec<_>>())
 }
@@ -114,10 +125,9 @@ mod tests {
 
     #[test]
     fn excerpts_are_found_in_the_archive() {
-        let found = excerpts_of(r#"{"excerpts":[{"text":"port is 8081"},"noted"]}"#).expect("sound");
-        let of = |excerpt: &Excerpt| (excerpt.label.clone(), excerpt.text.clone());
-        let expected = [("message 2 · user", "port is 8081"), ("message 3 · assistant", "noted")];
-        assert_eq!(found.iter().map(of).collect::<Vec<_>>(), expected.map(|(a, b)| (a.to_owned(), b.to_owned())));
+        let excerpts = excerpts_of(r#"{"excerpts":[{"text":"port is 8081"},"noted"]}"#).expect("sound");
+        let labelled: Vec<_> = excerpts.iter().map(|excerpt| (&*excerpt.label, &*excerpt.text)).collect();
+        assert_eq!(labelled, [("message 2 · user", "port is 8081"), ("message 3 · assistant", "noted")]);
         assert_eq!(excerpts_of(r#"{"excerpts":[]}"#), Ok(Vec::new()));
     }
 

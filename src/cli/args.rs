@@ -130,11 +130,14 @@ pub(crate) struct SelectArgs {
     /// Ignore cached outputs of this stage and replace them
     #[arg(long, value_name = "STAGE", help_heading = SELECTION)]
     pub(crate) refresh: Vec<Stage>,
+    /// Whether `fixtures` are those of `run --confirm`.
+    #[arg(skip)]
+    pub(crate) is_confirmation: bool,
 }
 
 fn lane(text: &str) -> Result<Lane, String> {
-    let found = Lane::ALL.into_iter().find(|lane| lane.name() == text);
-    found.ok_or_else(|| say!("expected one of {}", "应为以下之一：{}", Lane::ALL.map(Lane::name).join(", ")))
+    let lane = Lane::ALL.into_iter().find(|lane| lane.name() == text);
+    lane.ok_or_else(|| say!("expected one of {}", "应为以下之一：{}", Lane::ALL.map(Lane::name).join(", ")))
 }
 
 /// How far a run goes.

@@ -1,4 +1,4 @@
-//! The commands as people meet them: in groups by purpose, and by the words that they had before.
+//! The commands in groups by purpose, and the names that commands had in earlier versions.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Cache and tools", &["cache", "batch", "schema", "completions", "man"]),
 ];
 
-/// Commands of earlier versions, and what takes their place; `None` where nothing does.
+/// Commands of earlier versions, each with its replacement; `None` if it has none.
 const FORMER: [(&str, Option<&str>); 11] = [
     ("open", Some("compeval report --open")),
     ("merge", Some("compeval run --parts N --remote URL")),
@@ -30,7 +30,7 @@ const FORMER: [(&str, Option<&str>); 11] = [
     ("batch import", None),
 ];
 
-/// Flags of earlier versions, and what takes their place.
+/// Flags of earlier versions, each with its replacement.
 const FORMER_FLAGS: [(&str, &str); 3] = [
     ("--shard", "--part I/N --remote URL"),
     ("--selftest", "compeval judge selftest --remote URL"),
@@ -48,7 +48,7 @@ fn help_page(program: &Command) -> StyledStr {
     let (header, literal) = (*styles.get_header(), *styles.get_literal());
     let width = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max().unwrap_or(0);
     let mut page = StyledStr::new();
-    // Memory accepts all that is written.
+    // Writing to memory cannot fail.
     let _ = write!(page, "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n");
     for (title, names) in GROUPS {
         let _ = writeln!(page, "\n{header}{title}:{header:#}");
@@ -62,7 +62,7 @@ fn help_page(program: &Command) -> StyledStr {
     page
 }
 
-/// Why these words are no command: what takes the place of one of an earlier version; `None` if none was ever one.
+/// The error for a command of an earlier version, with its replacement; `None` if these words never named one.
 pub(super) fn former_command(words: &[String]) -> Option<String> {
     let (former, successor) = FORMER.iter().find(|(former, _)| {
         let parts: Vec<&str> = former.split(' ').collect();
@@ -74,14 +74,14 @@ pub(super) fn former_command(words: &[String]) -> Option<String> {
     })
 }
 
-/// What takes the place of a flag of an earlier version; `None` if it never was one.
+/// The error for a flag of an earlier version, with its replacement; `None` if there never was one.
 pub(super) fn former_flag(words: &[String]) -> Option<String> {
     let flags = words.iter().filter_map(|word| word.split('=').next());
     let (former, successor) = FORMER_FLAGS.iter().find(|(former, _)| flags.clone().any(|flag| flag == *former))?;
     Some(format!("{former} is now `{successor}`"))
 }
 
-/// The commands that could have been meant where these words lead to none.
+/// The subcommands of the last known command among these words.
 pub(super) fn commands_at<'p>(program: &'p Command, words: &[String]) -> Vec<&'p str> {
     let mut at = program;
     for word in words {

@@ -25,7 +25,7 @@ pub(super) fn complete_if_asked(program: fn() -> Command) {
 pub(super) fn registration(shell: clap_complete::Shell) -> Vec<u8> {
     let mut script = Vec::new();
     if let Some(completer) = Shells::builtins().completer(&shell.to_string()) {
-        // Memory accepts all that is written.
+        // Writing to memory cannot fail.
         let _ = completer.write_registration(VARIABLE, "compeval", "compeval", "compeval", &mut script);
     }
     script
@@ -63,7 +63,7 @@ fn open_project(without_banks: bool) -> Option<Pipeline> {
     Some(open(&request, &variable).ok()?.pipeline)
 }
 
-/// What follows one of these names on the command line that is completed.
+/// The word after one of these names on the command line that is completed.
 fn argument(names: &[&str]) -> Option<PathBuf> {
     let mut words = std::env::args_os().skip_while(|word| !names.iter().any(|name| word == name));
     words.nth(1).map(PathBuf::from)

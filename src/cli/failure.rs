@@ -10,7 +10,7 @@ use crate::evaluation::{Ending, EvaluationError};
 use crate::pipeline::{OpenError, Problems};
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::{BudgetReached, RunError};
-use base::files::{FileError, Shortage};
+use base::files::{FileError, Shortage, system_words};
 use base::locale::word;
 use base::say;
 use base::units::Usd;
@@ -79,7 +79,9 @@ impl From<Ending> for Exit {
 }
 
 /// How a signing key is made.
-pub(crate) const NEW_KEY: &str = "compeval cache key   makes a key";
+pub(crate) fn new_key() -> &'static str {
+    word("compeval cache key   makes a key", "compeval cache key   产生密钥")
+}
 
 /// Why a command could not do its work.
 #[derive(Debug)]
@@ -374,7 +376,7 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
                 .to_owned()
         }
         EvaluationError::RemoteSettings(SettingsError::NoKey) => {
-            say!("{NEW_KEY}; --remote-mode read uploads nothing", "{NEW_KEY}；--remote-mode read 不上传任何内容")
+            say!("{}; --remote-mode read uploads nothing", "{}；--remote-mode read 不上传任何内容", new_key())
         }
         EvaluationError::RemoteSettings(SettingsError::ReadOnly) => {
             word("--remote-mode read uploads nothing", "--remote-mode read 不上传任何内容").to_owned()
@@ -461,9 +463,9 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        let words = inner.to_string();
+        let words = inner.downcast_ref().map_or_else(|| inner.to_string(), system_words);
         if !text.contains(&words) {
-            text.push_str(": ");
+            text.push_str(word(": ", "："));
             text.push_str(&words);
         }
         cause = inner.source();

@@ -15,7 +15,7 @@ const LINES: usize = 6;
 /// Errors that are drawn at their places before they are counted by kind.
 const DRAWN_ERRORS: usize = 5;
 
-/// Findings of one kind are drawn, with the places of the others. Of several kinds each is counted.
+/// Draws the first finding of a single kind, with the places of the others; counts the findings of several kinds.
 pub(crate) fn render_kinds(problems: &Problems, console: &Console) -> String {
     let kinds = kinds(&problems.0);
     match kinds.as_slice() {
@@ -52,7 +52,7 @@ pub(crate) fn render_kinds(problems: &Problems, console: &Console) -> String {
     }
 }
 
-/// Few errors at their places; else the kinds of all findings, and the command that lists each.
+/// Draws a few errors at their places; otherwise counts the findings by kind, with the command that lists each.
 pub(crate) fn render_some(problems: &Problems, console: &Console) -> String {
     let only_errors = problems.errors() == problems.0.len();
     if only_errors && problems.0.len() <= DRAWN_ERRORS {
@@ -67,9 +67,9 @@ pub(crate) fn every_finding() -> String {
     say!("each at its place: {}", "逐项查看：{}", CommandLine::current().of_project().command("check --all"))
 }
 
-/// A kind by its first finding: how many, what, where; of errors, on a second line, what to do.
+/// The lines of a kind of findings: how many, what and where; for errors, a second line says what to do.
 fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
-    let (style, [one, many], chinese) = match first.kind() {
+    let (style, [one, many], chinese) = match first.severity() {
         Severity::Error => (TextStyle::Bad, ["error", "errors"], "错误"),
         Severity::Warning => (TextStyle::Warning, ["warning", "warnings"], "警告"),
     };
@@ -81,7 +81,7 @@ fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
     let place = place_of(first).into_iter().chain(more).collect::<Vec<_>>().join(" ");
     let text = format!("{} {}", console.paint(style, &label), first.message());
 
-    match (first.kind(), first.advice()) {
+    match (first.severity(), first.advice()) {
         (Severity::Error, advice) if !place.is_empty() || advice.is_some() => {
             let below = join_parts([&place, advice.unwrap_or_default()]);
             vec![text, format!("  {}", console.paint(TextStyle::Dim, &below))]
@@ -99,11 +99,11 @@ fn join_parts(parts: [&str; 2]) -> String {
 fn kinds(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
     let mut kinds: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
     for severity in [Severity::Error, Severity::Warning] {
-        for problem in problems.iter().filter(|problem| problem.kind() == severity) {
+        for problem in problems.iter().filter(|problem| problem.severity() == severity) {
             let is_alone = severity == Severity::Error && problem.position().is_none();
             let known = kinds
                 .iter_mut()
-                .find(|(first, _)| !is_alone && first.kind() == severity && pattern(first) == pattern(problem));
+                .find(|(first, _)| !is_alone && first.severity() == severity && pattern(first) == pattern(problem));
             match known {
                 Some((_, alike)) => alike.push(problem),
                 None => kinds.push((problem, Vec::new())),
@@ -115,7 +115,7 @@ fn kinds(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
 
 /// A message without what differs from one finding of a kind to the next: quotations, paths, numbers, excerpts.
 fn pattern(problem: &Problem) -> String {
-    let message = problem.message().split(" in message ").next().unwrap_or_default();
+    let message = problem.message().split(word(" in message ", "（第 ")).next().unwrap_or_default();
     let quoted = message.split(['`', '"']).step_by(2);
     let words = quoted.flat_map(str::split_whitespace);
     words.filter(|word| !word.contains(|c: char| c.is_ascii_digit() || c == '/')).collect::<Vec<_>>().join(" ")
@@ -132,7 +132,7 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
             text.push('\n');
         }
         if !alike.is_empty() {
-            text.push_str(&format!("  also: {}\n", places(&alike)));
+            text.push_str(&say!("  also: {}\n", "  还有：{}\n", places(&alike)));
         }
     }
     // miette has only the English word.
@@ -143,9 +143,10 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
 fn group_repeated(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
     let mut groups: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
     for problem in problems {
-        let may_repeat = problem.kind() == Severity::Warning && problem.position().is_some();
+        let may_repeat = problem.severity() == Severity::Warning && problem.position().is_some();
         let known = groups.iter_mut().find(|(first, _)| {
-            (first.kind(), first.message(), first.advice()) == (problem.kind(), problem.message(), problem.advice())
+            (first.severity(), first.message(), first.advice())
+                == (problem.severity(), problem.message(), problem.advice())
         });
         match known.filter(|_| may_repeat) {
             Some((_, alike)) => alike.push(problem),
@@ -160,7 +161,7 @@ fn places(problems: &[&Problem]) -> String {
     const SHOWN: usize = 4;
     let mut places: Vec<String> = problems.iter().filter_map(|problem| place_of(problem)).take(SHOWN).collect();
     if let Some(more @ 1..) = problems.len().checked_sub(SHOWN) {
-        places.push(format!("and {more} more"));
+        places.push(say!("and {more} more", "另有 {more} 处"));
     }
     places.join(", ")
 }

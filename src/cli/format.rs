@@ -90,7 +90,25 @@ pub(crate) fn right(text: &str, columns: usize) -> String {
 }
 
 fn blanks(text: &str, columns: usize) -> String {
-    " ".repeat(columns.saturating_sub(textwrap::core::display_width(text)))
+    " ".repeat(columns.saturating_sub(display_width(text)))
+}
+
+/// How many columns of a terminal a text takes.
+pub(crate) fn display_width(text: &str) -> usize {
+    textwrap::core::display_width(text)
+}
+
+/// The beginning of a text that is too long for so many columns, with an ellipsis.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if display_width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut taken = 0;
+    let fits = text.chars().take_while(|c| {
+        taken += display_width(c.encode_utf8(&mut [0; 4]));
+        taken < columns
+    });
+    fits.chain(['…']).collect()
 }
 
 /// A dimension of the rubric: in English its name in files.
@@ -203,6 +221,12 @@ mod tests {
         );
         assert_eq!([short(None), short(Some(12)), short(Some(1234)), short(Some(56_789))], ["–", "12", "1.2k", "57k"]);
         assert_eq!([age(5), age(200), age(7300), age(200_000)], ["5 s", "3 min", "2 h", "2 d"]);
+    }
+
+    #[test]
+    fn a_chinese_character_takes_two_columns() {
+        assert_eq!([left("评审", 6), right("评审", 6)], ["评审  ", "  评审"]);
+        assert_eq!([cut("评审组", 6), cut("评审组", 5), cut("judges", 5)], ["评审组", "评审…", "judg…"]);
     }
 
     #[test]

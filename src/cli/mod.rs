@@ -30,6 +30,7 @@ use crate::scheduler::{supervise_if_asked, use_supervisor};
 use args::Common;
 use base::locale::Locale;
 use base::locale::word;
+use base::say;
 use command_line::CommandLine;
 use command_list::{commands_at, former_command, former_flag};
 use commands::{Cli, dispatch, program};
@@ -78,7 +79,10 @@ pub fn main() -> u8 {
     match Console::output_error() {
         None => exit.code(),
         Some(error) => {
-            console.eprint(&format!("error: standard output could not be written: {error}"));
+            console.eprint(&say!(
+                "error: standard output could not be written: {error}",
+                "错误：无法写入标准输出：{error}"
+            ));
             Exit::Error.code()
         }
     }
@@ -99,7 +103,9 @@ fn choose_language(common: &Common) {
     if let Some(locale) = common.locale {
         return Locale::from(locale).choose();
     }
-    let file = find_pipeline(&folder(common), common.config.as_deref()).ok();
+    let find = |config| find_pipeline(&folder(common), config).ok();
+    // Where the file that was named is not there, the project of the folder still has a language.
+    let file = find(common.config.as_deref()).or_else(|| find(None));
     let text = file.and_then(|file| std::fs::read_to_string(file).ok());
     if let Some(locale) = text.as_deref().and_then(declared_locale) {
         locale.set_of_project();
@@ -129,7 +135,7 @@ fn refuse_command(error: &clap::Error) -> u8 {
     Exit::BadInput.code()
 }
 
-/// What a user sees who types `compeval` where there is no project yet.
+/// Prints an introduction, for `compeval` without arguments where there is no project yet.
 fn introduce() -> u8 {
     Console::plain().print(
         "compeval measures whether an agent can still do its work after its history was compressed.\n\

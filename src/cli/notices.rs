@@ -1,4 +1,4 @@
-//! Words the events of an evaluation that are worth a line of their own, and the hosts and programs that a project uses.
+//! Prints the events of an evaluation that deserve a line of their own, and the hosts and programs that a project uses.
 
 use crate::cli::findings::render_some;
 use crate::cli::format::{Noun, count, money};
@@ -11,7 +11,7 @@ use base::locale::word;
 use base::say;
 use store::remote::SharedSummary;
 
-/// Prints what an event has to say, if that is anything.
+/// Prints the line of an event, if it has one.
 pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
     match event {
         Event::Opened { warnings, .. } => print_warnings(console, warnings),

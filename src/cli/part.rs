@@ -1,5 +1,5 @@
-//! The part that this process runs, or the parts that it merges: their numbers from flags and environment, and what is
-//! said of them in words.
+//! The part that this process runs, or the parts that it merges: their numbers, from flags and environment, and the
+//! messages about them.
 
 use std::num::NonZeroU32;
 
@@ -35,8 +35,9 @@ impl PartArgs {
             None => None,
             Some(PartArgument::Number(number)) => Some(NumberedPart { number, engine: None, whole_limits }),
             Some(PartArgument::Auto(count)) => {
-                let (number, engine) = Engine::part(variable, count)
-                    .map_err(|error: EngineError| Failure::input(format!("--part auto: {error}")))?;
+                let (number, engine) = Engine::part(variable, count).map_err(|error: EngineError| {
+                    Failure::input(say!("--part auto: {error}", "--part auto：{error}"))
+                })?;
                 Some(NumberedPart { number, engine: Some(engine), whole_limits })
             }
         })
@@ -71,7 +72,7 @@ fn count_of_parts(text: &str) -> Result<NonZeroU32, String> {
     PartNumber::new(1, number).map(PartNumber::of).map_err(|fault| fault.to_string())
 }
 
-/// The part of a plan about its part of the matrix.
+/// The JSON in a plan about a part of the matrix.
 #[derive(Debug, Serialize)]
 pub(crate) struct PartJson {
     #[serde(flatten)]
@@ -149,7 +150,7 @@ pub(crate) fn print_coverage(outcome: &Outcome, coverage: &MergeCoverage, consol
         );
     }
     if outcome.ending != Ending::Complete {
-        console.eprint(&console.labelled(TextStyle::Hint, word("hint:", "提示："), way_on(outcome, coverage)));
+        console.eprint(&console.labelled(TextStyle::Hint, word("hint:", "提示："), merge_advice(outcome, coverage)));
         // The merge asks no model: what is pending in it is missing.
         exit = if exit == Exit::Pending { Exit::Incomplete } else { exit.and(Exit::Incomplete) };
     }
@@ -169,7 +170,7 @@ fn list_numbers(parts: &[PartNumber]) -> String {
 }
 
 /// What to do about missing cells.
-fn way_on(outcome: &Outcome, coverage: &MergeCoverage) -> String {
+fn merge_advice(outcome: &Outcome, coverage: &MergeCoverage) -> String {
     let typed = CommandLine::current().without("parts");
     let rest = typed.clone().command("run");
     let unfinished = coverage.unfinished();

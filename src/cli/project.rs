@@ -71,6 +71,7 @@ pub(crate) fn open_request(
             fixtures: non_empty(&select.fixtures),
             methods: non_empty(&select.methods),
             probes: non_empty(&select.probes),
+            is_confirmation: select.is_confirmation,
         },
         overrides: Overrides {
             runs: select.runs,

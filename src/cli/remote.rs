@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::cli::args::REMOTE;
-use crate::cli::failure::{Failure, NEW_KEY};
+use crate::cli::failure::{Failure, new_key};
 use crate::cli::notices::print_notice;
 use crate::cli::terminal::Console;
 use crate::entries::key_of;
@@ -64,11 +64,16 @@ impl RemoteArgs {
             (None, None) => None,
             (None, Some(text)) => {
                 let mode = RemoteMode::from_name(text.trim());
-                Some(mode.ok_or_else(|| Failure::input("COMPEVAL_REMOTE_MODE: expected `read` or `write`"))?)
+                Some(mode.ok_or_else(|| {
+                    Failure::input(word(
+                        "COMPEVAL_REMOTE_MODE: expected `read` or `write`",
+                        "COMPEVAL_REMOTE_MODE：应为 `read` 或 `write`",
+                    ))
+                })?)
             }
         };
         let key = variable(SIGNING_KEY).map(|text| SigningKey::parse(&text)).transpose();
-        let key = key.map_err(|why| Failure::input(format!("{SIGNING_KEY}: {why}")).hinted(NEW_KEY))?;
+        let key = key.map_err(|why| Failure::input(format!("{SIGNING_KEY}: {why}")).hinted(new_key()))?;
         let texts = variable("COMPEVAL_REMOTE_TEXTS").map(|text| text == "true" || text == "1");
         let is_ci = is_ci();
         let is_named = self.remote.is_some();
@@ -85,7 +90,7 @@ impl RemoteArgs {
         };
         let written = writers.iter().filter(|text| !text.trim().is_empty());
         let writers = written.map(|text| text.parse::<TrustedWriter>()).collect::<Result<Vec<_>, _>>();
-        let writers = writers.map_err(|why| Failure::input(format!("{name}: {why}")).hinted(NEW_KEY))?;
+        let writers = writers.map_err(|why| Failure::input(format!("{name}: {why}")).hinted(new_key()))?;
         Ok(Some(writers).filter(|writers| !writers.is_empty()))
     }
 
@@ -134,7 +139,10 @@ impl RemoteArgs {
         let is_ignored = given.ignores(declared);
         let Some(settings) = given.resolve(declared).map_err(EvaluationError::from)? else {
             let message = match is_ignored {
-                true => "CI is set, so the remote of the pipeline is not used",
+                true => word(
+                    "CI is set, so the remote of the pipeline is not used",
+                    "设置了 CI，因此不使用流程中的远程缓存",
+                ),
                 false => word("there is no remote", "没有远程缓存"),
             };
             let hint = word(

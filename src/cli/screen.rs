@@ -1,5 +1,5 @@
-//! What the user sees of an evaluation while it goes on: progress, notices, the address of the live page. It also lets
-//! Ctrl-C stop the work.
+//! Shows an evaluation while it goes on: progress, notices, the address of the live page. It also lets Ctrl-C stop the
+//! work.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,12 +35,12 @@ impl Screen {
         Screen { console: *console, interrupts, progress: None, is_live: false, live: None, budget: None }
     }
 
-    /// The same, which also serves the page of the results to come.
+    /// Also serves the page of the results to come, if `is_live`.
     pub(crate) fn with_live_page(self, is_live: bool) -> Screen {
         Screen { is_live, ..self }
     }
 
-    /// What the user asks of the work, for the request.
+    /// The user's wish to stop, for the request.
     pub(crate) fn stop(&self) -> watch::Receiver<StopRequest> {
         self.interrupts.stop.clone()
     }
@@ -88,7 +88,7 @@ impl Screen {
         self.progress.iter().for_each(show);
     }
 
-    /// What the work left of its budget; `limits` where it never began.
+    /// What is left of the budget; `limits` if the work never began.
     pub(crate) fn left_of(&self, limits: BudgetLimits) -> BudgetLimits {
         self.budget.as_ref().map_or(limits, |budget| budget.left())
     }

@@ -1,4 +1,4 @@
-//! What failed in a run, why it ended early, and what waits for a later one.
+//! Prints what failed in a run, why it ended early, and what waits for a later run.
 
 use std::collections::BTreeMap;
 
@@ -136,9 +136,12 @@ pub(crate) fn print_failures(failures: &[FailedAction], shown: usize, console: &
     let causes = causes(failures);
     let (printed, left) = causes.split_at(shown.min(causes.len()));
     for (failure, alike) in printed {
-        let hint = failure.hint.as_deref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        let hint = failure.hint.as_deref().map(|hint| say!(" ({hint})", "（{hint}）")).unwrap_or_default();
         let more = if *alike > 0 { say!(" and {alike} more", " 等，另有 {alike} 个") } else { String::new() };
-        console.error(word("failed:", "失败："), format_args!("{}{more}: {}{hint}", failure.place, failure.message));
+        console.error(
+            word("failed:", "失败："),
+            say!("{}{more}: {}{hint}", "{}{more}：{}{hint}", failure.place, failure.message),
+        );
     }
     left.iter().map(|(_, alike)| 1 + alike).sum()
 }

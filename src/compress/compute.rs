@@ -16,10 +16,10 @@ pub enum ComputeFault {
     TextsTooLarge { target: u64 },
 }
 
-/// Applies a rule to messages; `count` counts tokens.
+/// Applies a rule to messages and returns the context as a JSON array of messages; `count` counts tokens.
 ///
-/// Returns a JSON array of messages. Deterministic. A `truncate` or `prune` without a target keeps everything: the pipeline
-/// refuses that before anything runs.
+/// Deterministic. A `truncate` or `prune` without a target keeps everything: the pipeline refuses that before anything
+/// runs.
 pub fn compute(
     rule: BuiltInStrategy,
     target_tokens: Option<Tokens>,
@@ -27,9 +27,9 @@ pub fn compute(
     count: &impl Fn(&str) -> Tokens,
 ) -> Result<Vec<u8>, ComputeFault> {
     let context = match (rule, target_tokens) {
-        (BuiltInStrategy::Truncate, Some(target)) => truncate::newest(messages, target, count),
+        (BuiltInStrategy::Truncate, Some(target)) => truncate::keep_newest(messages, target, count),
         (BuiltInStrategy::Prune, Some(target)) => {
-            truncate::pruned(messages, target, count).ok_or(ComputeFault::TextsTooLarge { target: target.0 })?
+            truncate::prune(messages, target, count).ok_or(ComputeFault::TextsTooLarge { target: target.0 })?
         }
         (BuiltInStrategy::Truncate | BuiltInStrategy::Prune, None) | (BuiltInStrategy::Full, _) => messages.to_vec(),
         (BuiltInStrategy::None, _) => Vec::new(),
@@ -44,7 +44,7 @@ pub fn compute(
     Ok(json_of(&context).into_bytes())
 }
 
-/// A context of one text; none of an empty one.
+/// The messages of a context of one text; none if the text is empty.
 fn summary(text: String) -> Vec<Message> {
     if text.is_empty() { Vec::new() } else { vec![Message::text(Role::User, text)] }
 }

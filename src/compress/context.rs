@@ -1,4 +1,4 @@
-//! What a strategy yields: a context and its names.
+//! What a strategy yields: a context, and the digests that name it.
 
 use std::sync::Arc;
 
@@ -33,14 +33,14 @@ impl Context {
         Context::Readable { messages }
     }
 
-    /// Whether all of `messages` are in it, in their order and word for word: nothing of them was compressed.
+    /// Whether it has all of `messages`, in their order and word for word, so that nothing was compressed.
     pub fn has_all(&self, messages: &[Message]) -> bool {
-        let Context::Readable { messages: own } = self else { return false };
-        let mut rest = own.iter();
-        let wanted =
+        let Context::Readable { messages: kept } = self else { return false };
+        let mut kept = kept.iter();
+        let originals =
             messages.iter().filter(|message| !message.content.trim().is_empty() || !message.tool_calls.is_empty());
-        let mut wanted = wanted.peekable();
-        wanted.peek().is_some() && wanted.all(|message| rest.any(|one| says_the_same(one, message)))
+        let mut originals = originals.peekable();
+        originals.peek().is_some() && originals.all(|original| kept.any(|message| says_the_same(message, original)))
     }
 
     /// The readable text, as it goes into prompts and is counted: one summary as it is, several messages as a
@@ -70,7 +70,7 @@ impl Context {
     }
 }
 
-/// Whether two messages say and call the same; JSON may be spaced in another way.
+/// Whether two messages say and call the same; the spacing of JSON does not matter.
 fn says_the_same(one: &Message, other: &Message) -> bool {
     one.role == other.role
         && one.content.trim() == other.content.trim()

@@ -1,12 +1,13 @@
 //! Warnings and errors about the output of a compressor.
 
+use base::locale::word;
 use base::say;
 
 /// A finding about an output that is used anyway.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
     /// The prompt asks for sections, and the summary has none of these names.
-    #[error("the summary lacks sections that its prompt asks for: {}", .0.join(", "))]
+    #[error("{}", say!("the summary lacks sections that its prompt asks for: {}", "摘要缺少提示词要求的小节：{}", _0.join(", ")))]
     MissingSections(Vec<&'static str>),
     /// A fixture without tool schemas, sent with a conversation that calls tools.
     #[error("{}", say!(
@@ -15,48 +16,60 @@ pub enum Warning {
     ))]
     StubTools,
     /// A program returned a key that means nothing.
-    #[error("the program returned the unknown key `{0}`; it is ignored")]
+    #[error("{}", say!("the program returned the unknown key `{_0}`; it is ignored", "程序返回了未知键 `{_0}`，已忽略"))]
     UnknownKey(String),
     /// A program's own warning.
-    #[error("the program warns: {0}")]
+    #[error("{}", say!("the program warns: {_0}", "程序警告：{_0}"))]
     Reported(String),
     /// A program left the messages as they are.
-    #[error("the program compressed nothing: the context is the history as it is")]
+    #[error(
+        "{}",
+        word(
+            "the program compressed nothing: the context is the history as it is",
+            "程序什么也没有压缩：上下文就是原样的历史"
+        )
+    )]
     NotCompressed,
     /// A compressed context that takes more room than what it replaces.
-    #[error("the context has {context} tokens and replaces {replaced}: it is larger than the history")]
+    #[error("{}", say!("the context has {context} tokens and replaces {replaced}: it is larger than the history", "上下文有 {context} 个词元，替代 {replaced} 个：比历史还大"))]
     Larger { context: u64, replaced: u64 },
 }
 
 /// Why an output cannot be used as a context.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompressFault {
-    #[error("the compressor returned nothing; an empty context is no compression")]
+    #[error(
+        "{}",
+        word(
+            "the compressor returned nothing; an empty context is no compression",
+            "压缩程序没有返回内容；空上下文不是压缩"
+        )
+    )]
     Empty,
     /// A program's output is not JSON.
-    #[error("standard output is not JSON: {error}; it begins: {seen}")]
+    #[error("{}", say!("standard output is not JSON: {error}; it begins: {seen}", "标准输出不是 JSON：{error}；开头为：{seen}"))]
     NotJson {
         /// What the parser says, with line and column.
         error: String,
         seen: String,
     },
     /// A program's output breaks the protocol.
-    #[error("the program broke the protocol: {found}; expected {expected}")]
+    #[error("{}", say!("the program broke the protocol: {found}; expected {expected}", "程序违反协议：{found}；应为：{expected}"))]
     Contract { found: String, expected: &'static str },
     /// A reply without the tag that its method takes the summary from.
-    #[error("the reply has no <{0}>…</{0}>, which `extract` takes the summary from")]
+    #[error("{}", say!("the reply has no <{_0}>…</{_0}>, which `extract` takes the summary from", "回复中没有 `extract` 取摘要所用的 <{_0}>…</{_0}>"))]
     NoTag(String),
     /// A program says that it could not work as it should.
-    #[error("the program says that its result is degraded: {0}")]
+    #[error("{}", say!("the program says that its result is degraded: {_0}", "程序说其结果不完善：{_0}"))]
     Degraded(String),
     /// A vendor's reply without the items to send back.
-    #[error("the reply holds no compaction item to send back later")]
+    #[error("{}", word("the reply holds no compaction item to send back later", "回复中没有可供以后送回的压缩项"))]
     NoItems,
     /// A stored result that is not the list of messages it was written as.
-    #[error("the computed context cannot be read: {0}")]
+    #[error("{}", say!("the computed context cannot be read: {_0}", "无法读取计算出的上下文：{_0}"))]
     Damaged(String),
     /// The output is of another kind than the strategy makes.
-    #[error("a `{strategy}` method cannot have made this kind of output")]
+    #[error("{}", say!("a `{strategy}` method cannot have made this kind of output", "`{strategy}` 方法不可能产生这种输出"))]
     WrongKind { strategy: &'static str },
 }
 

@@ -1,4 +1,4 @@
-//! `mask`: every message stays, and what old tool calls read or wrote is replaced by one line that says what it was.
+//! `mask`: every message stays, and a line that names the call replaces what old tool calls read or wrote.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use sessions::transcript::{Message, Role, ToolCall, file_operation};
 /// Characters from which an argument of a call is masked with its result.
 const LONG_ARGUMENT: usize = 400;
 
-/// `messages` with the tool results masked but for the newest `keep_results`, and the long arguments of their calls.
+/// Masks all tool results but the newest `keep_results`, and the long arguments of their calls.
 ///
-/// With a `target`, only as many are masked as it takes to get down to that size, the oldest first. If all do not
-/// suffice, whole calls with their results are dropped, the oldest first, and in the end other messages too.
+/// With a `target`, masks the oldest results first and stops when the messages have that size. If masking does not
+/// suffice, drops whole calls with their results, the oldest first, and then other messages.
 pub(super) fn mask(
     messages: &[Message],
     keep_results: usize,
@@ -45,7 +45,7 @@ pub(super) fn mask(
         }
     }
     match target {
-        Some(target) => dropped_to(masked, &sizes, target),
+        Some(target) => drop_oldest(masked, &sizes, target),
         None => masked,
     }
 }
@@ -61,7 +61,7 @@ fn calls_of(messages: &[Message]) -> HashMap<&str, (usize, &ToolCall)> {
 
 fn mask_result(result: Option<&mut Message>, call: &ToolCall) {
     let Some(result) = result else { return };
-    let line = format!("[masked: {}, {} characters]", what(call), result.content.chars().count());
+    let line = format!("[masked: {}, {} characters]", describe(call), result.content.chars().count());
     if line.len() < result.content.len() {
         result.content = line;
     }
@@ -69,25 +69,25 @@ fn mask_result(result: Option<&mut Message>, call: &ToolCall) {
 
 /// Replaces the long strings in the arguments of a call, which write a file as a rule.
 fn mask_arguments(calling: Option<&mut Message>, call: &ToolCall) {
-    let own = calling.into_iter().flat_map(|message| &mut message.tool_calls).find(|own| own.id == call.id);
-    let Some(own) = own.filter(|own| own.function.arguments.len() >= LONG_ARGUMENT) else { return };
-    let Ok(mut arguments) = serde_json::from_str::<Value>(&own.function.arguments) else { return };
-    let what = what(call);
+    let masked = calling.into_iter().flat_map(|message| &mut message.tool_calls).find(|masked| masked.id == call.id);
+    let Some(masked) = masked.filter(|masked| masked.function.arguments.len() >= LONG_ARGUMENT) else { return };
+    let Ok(mut arguments) = serde_json::from_str::<Value>(&masked.function.arguments) else { return };
+    let description = describe(call);
     let mut is_masked = false;
     each_string(&mut arguments, &mut |text| {
         let length = text.chars().count();
         if length >= LONG_ARGUMENT {
-            *text = format!("[masked: {what}, {length} characters]");
+            *text = format!("[masked: {description}, {length} characters]");
             is_masked = true;
         }
     });
     if is_masked {
-        own.function.arguments = arguments.to_string();
+        masked.function.arguments = arguments.to_string();
     }
 }
 
-/// The tool and what it was used on.
-fn what(call: &ToolCall) -> String {
+/// Names the tool and what it was used on.
+fn describe(call: &ToolCall) -> String {
     /// Characters of a target that are shown.
     const SHOWN: usize = 120;
     let target = file_operation(call).map(|operation| operation.path).or_else(|| {
@@ -105,8 +105,8 @@ fn what(call: &ToolCall) -> String {
     format!("{} {shown}{dots}", call.function.name)
 }
 
-/// The messages that fit when the oldest are dropped: calls with their results first, then all others.
-fn dropped_to(messages: Vec<Message>, sizes: &[u64], target: Tokens) -> Vec<Message> {
+/// Drops the oldest messages until the rest fits: calls with their results first, then all others.
+fn drop_oldest(messages: Vec<Message>, sizes: &[u64], target: Tokens) -> Vec<Message> {
     let turns = units(&messages);
     let mut total: u64 = sizes.iter().sum();
     let mut is_dropped = vec![false; messages.len()];
@@ -137,7 +137,7 @@ mod tests {
         messages.iter().map(|message| message.countable_text().len() as u64).sum()
     }
 
-    /// A user message, then so many reads of a file with `length` letters.
+    /// A user message, then `count` reads of a file of `length` letters.
     fn reads(count: usize, length: usize) -> Vec<Message> {
         let mut messages = vec![Message::text(Role::User, "Fix the parser.")];
         for at in 0..count {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_old_call_wrote_is_masked_too() {
+    fn the_text_that_an_old_call_wrote_is_masked_too() {
         let arguments = serde_json::json!({"file_path": "src/a.rs", "content": "y".repeat(500)}).to_string();
         let mut call = Message::text(Role::Assistant, "Now.");
         call.tool_calls.push(ToolCall::new("c", "Write", arguments));

@@ -33,9 +33,9 @@ pub struct CompressInput<'a> {
     pub prefix: &'a SpanText,
     /// The history as the method's shape cuts it; `None` of a method that keeps nothing.
     pub kept: Option<&'a Kept>,
-    /// Names what the point before left, if the strategy keeps state and there was one.
+    /// Names the state that the point before left, if the strategy keeps state and there was one.
     pub previous: Option<Digest>,
-    /// What the work goes on with, in the user's words.
+    /// The topic of the coming work, in the user's words.
     pub focus_topic: Option<&'a str>,
     /// The model of the session, as its log named it; empty if unknown.
     pub fixture_model: &'a str,
@@ -61,7 +61,9 @@ pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, Templ
             suffixed(method, model, template, input)
         }
         Strategy::Opaque { model } => Ok(Work::request(compaction(model, Operation::Compact, input))),
-        Strategy::ProviderCompaction { model, template, .. } => vendor(method, model, template.as_ref(), input),
+        Strategy::ProviderCompaction { model, template, .. } => {
+            vendor_compaction(method, model, template.as_ref(), input)
+        }
         Strategy::Command(command) => Ok(Work::Execute(program(method, command, input))),
         Strategy::Rule(rule) => Ok(Work::Compute(computation(method, *rule, input))),
     }
@@ -84,8 +86,8 @@ fn prompted(
     Ok(Work::request(ModelRequest::new(model, Operation::Generate, turns)))
 }
 
-/// The prompt as the system message, then the conversation, then the demand for the summary. A prompt that does not
-/// insert the previous summary gets it as the beginning of the conversation.
+/// Sends the prompt as the system message, then the conversation, then a request for the summary. A prompt that does
+/// not insert the previous summary gets it at the beginning of the conversation.
 fn conversation(
     method: &Method,
     model: &ModelUse,
@@ -109,7 +111,8 @@ fn conversation(
     Ok(Work::request(ModelRequest::new(model, Operation::Generate, turns)))
 }
 
-/// Nothing new is to be summarised: no request, and the summary of the point before, if there is one, stays.
+/// Work without a request where nothing new is to be summarised: the summary of the point before, if there is one,
+/// stays.
 fn unchanged(previous: Option<Digest>) -> Computation {
     let messages = match previous {
         None => InputValue::from("[]"),
@@ -122,7 +125,8 @@ fn unchanged(previous: Option<Digest>) -> Computation {
     Computation::Strategy { rule: BuiltInStrategy::Full, messages, target_tokens: None }
 }
 
-/// The conversation as the agent has it, its tools declared, then the prompt: agents that compact in this way reuse their prompt cache.
+/// Sends the conversation as the agent has it, with its tools declared, then the prompt. Agents that compact like this
+/// reuse their prompt cache.
 fn suffixed(
     method: &Method,
     model: &ModelUse,
@@ -165,9 +169,9 @@ fn suffixed(
 fn previous_and_span(previous: Digest, span: &SpanText) -> InputValue {
     ComposedValue::builder()
         .literal("[assistant]\n")
-        .json("previous output", InputValue::Output(previous))
+        .raw("previous output", InputValue::Output(previous))
         .literal("\n\n")
-        .json("span", span.text.clone())
+        .raw("span", span.text.clone())
         .build()
 }
 
@@ -186,13 +190,13 @@ fn fill(
 }
 
 fn instruction_values(method: &Method, input: &CompressInput<'_>) -> [(Variable, InputValue); 2] {
-    // The size asked for is that of the whole context: the summary gets what is left of it.
+    // The target is the size of the whole context: the summary gets what the kept messages leave of it.
     let kept = input.kept.map_or(0, |kept| kept.tokens.0);
     let target = method.target_tokens.map(|t| t.0.saturating_sub(kept).to_string()).unwrap_or_default();
     [("focus_topic", input.focus_topic.unwrap_or_default().into()), ("target_tokens", target.into())]
 }
 
-/// The vendors' compactions: the items they returned before, then the new messages.
+/// The request for a vendor's compaction: the items that it returned before, then the new messages.
 fn compaction(model: &ModelUse, operation: Operation, input: &CompressInput<'_>) -> ModelRequest {
     let previous = input.previous.map(|state| RequestTurn::Items(InputValue::Output(state)));
     let turns = previous.into_iter().chain([RequestTurn::Messages(input.span.json.clone())]).collect();
@@ -201,7 +205,7 @@ fn compaction(model: &ModelUse, operation: Operation, input: &CompressInput<'_>)
 
 /// The vendor's own instructions stay in force unless the method has a prompt, or the user asked for what only
 /// instructions can carry.
-fn vendor(
+fn vendor_compaction(
     method: &Method,
     model: &ModelUse,
     template: Option<&Template>,
@@ -236,21 +240,21 @@ fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'
     };
     let builder = ComposedValue::builder()
         .literal(head)
-        .json("span", input.span.json.clone())
+        .raw("span", input.span.json.clone())
         .literal(",\"previous\":")
-        .json("previous", previous)
+        .raw("previous", previous)
         .literal(",\"all_messages\":")
-        .json("prefix", input.prefix.json.clone())
+        .raw("prefix", input.prefix.json.clone())
         .literal(",\"focus_topic\":");
     let builder = text_or_null(builder, "focus_topic", input.focus_topic.unwrap_or_default())
         .literal(",\"target_tokens\":")
-        .json("target_tokens", number(method.target_tokens.map(|t| t.0)))
+        .raw("target_tokens", number(method.target_tokens.map(|t| t.0)))
         .literal(",\"model\":");
     let builder =
         text_or_null(builder, "model", command.model.as_deref().unwrap_or_default()).literal(",\"fixture_model\":");
     let builder = text_or_null(builder, "fixture_model", input.fixture_model)
         .literal(",\"context_length\":")
-        .json("context_length", number(input.context_length));
+        .raw("context_length", number(input.context_length));
     match version {
         RequestVersion::One => builder,
         RequestVersion::Two => with_session(builder, &input.session),
@@ -259,15 +263,15 @@ fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'
     .build()
 }
 
-/// What version 2 adds: what an agent's own compactor would know. The compression is asked for, as by a command of the
-/// user, whatever the size of the history.
+/// Adds the keys of version 2: what an agent's own compactor would know. The compression is always forced, as by a
+/// command of the user, whatever the size of the history.
 fn with_session(builder: ComposedValueBuilder, session: &SessionInput<'_>) -> ComposedValueBuilder {
     let builder = text_or_null(builder.literal(",\"system\":"), "system", session.system.unwrap_or_default())
         .literal(",\"tools\":")
-        .json("tools", session.tools.into())
+        .raw("tools", session.tools.into())
         .literal(",\"force\":true,\"reason\":\"manual\"");
     match session.run {
-        Some(run) => builder.literal(",\"run\":").json("run", number(Some(run.into()))),
+        Some(run) => builder.literal(",\"run\":").raw("run", number(Some(run.into()))),
         None => builder,
     }
 }
@@ -277,7 +281,7 @@ fn number(number: Option<u64>) -> InputValue {
 }
 
 fn text_or_null(builder: ComposedValueBuilder, name: &'static str, text: &str) -> ComposedValueBuilder {
-    if text.is_empty() { builder.json(name, "null".into()) } else { builder.string(name, text.into()) }
+    if text.is_empty() { builder.raw(name, "null".into()) } else { builder.string(name, text.into()) }
 }
 
 fn computation(method: &Method, rule: BuiltInStrategy, input: &CompressInput<'_>) -> Computation {

@@ -76,7 +76,7 @@ pub(super) fn missing_sections(template: &Template, style: PromptStyle, summary:
         .collect()
 }
 
-/// Whether a line of `text` is `name` as a heading: behind `#` marks, in bold, or with a colon.
+/// Whether a line of `text` is `name` as a heading: after `#` marks, in bold, or with a colon.
 fn has_heading(text: &str, name: &str) -> bool {
     text.lines().any(|line| {
         let marks =

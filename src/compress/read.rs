@@ -1,4 +1,4 @@
-//! Reading outputs: a reply, a program's output or a computed result, to a context. Pure, and done again at every use.
+//! Reads a reply, a program's output or a computed result as a context. Pure, and repeated at every use.
 
 use std::sync::Arc;
 
@@ -25,7 +25,6 @@ pub enum CompressOutput<'a> {
 pub struct Compressed {
     /// Names what goes downstream: the digest that the cache records as `out`.
     pub out: Digest,
-    /// The context.
     pub context: Context,
     /// The names of the context; equal to what [`context_ref`] makes of `out`.
     pub reference: ContextRef,
@@ -44,7 +43,7 @@ pub struct Compressed {
     pub warnings: Vec<Warning>,
 }
 
-/// Reads what `method` put out.
+/// Reads an output of `method`.
 ///
 /// # Errors
 /// An output that is empty, damaged, or breaks the protocol. A missing section is a warning, never an error.
@@ -84,7 +83,7 @@ pub fn read(method: &Method, output: CompressOutput<'_>, kept: Option<&Kept>) ->
         }
         (strategy, _) => return Err(CompressFault::WrongKind { strategy: strategy.name() }),
     };
-    // A state holds all that goes on, so it names the output.
+    // A state contains everything that goes downstream, so it names the output.
     let out = state.as_deref().map_or_else(|| Digest::hash(&*context.text().unwrap_or_default()), Digest::hash);
     let mut summary = None;
     if let (Some(kept), Some(state)) = (kept, &state) {

@@ -26,10 +26,10 @@ impl SpanText {
 /// What is kept verbatim beside the summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shape {
-    /// The oldest messages, so many at least: a call is kept with its results.
+    /// At least this many of the oldest messages: a call is kept with its results.
     pub head: u32,
     pub tail: Option<Tail>,
-    /// The newest messages of the user between head and tail, so many tokens of them.
+    /// The user's newest messages between head and tail, up to this many tokens.
     pub user: Option<Tokens>,
 }
 
@@ -37,7 +37,7 @@ pub struct Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tail {
     Tokens(Tokens),
-    /// Of the tokens of all messages.
+    /// Of the number of tokens of all messages.
     Percent(u32),
     Messages(u32),
 }
@@ -48,12 +48,13 @@ pub struct Kept {
     /// The head, then the user's messages.
     pub before: Vec<Message>,
     pub tail: Vec<Message>,
-    /// What is summarised: all between the head, or what was summarised before, and the tail.
+    /// The messages to summarise: from the head, or from the end of what was summarised before, to the tail.
     pub span: SpanText,
     pub is_span_empty: bool,
-    /// What an agent has when it compacts, without what the summary of the point before stands for.
+    /// The conversation that an agent has when it compacts, without the messages that the summary of the point before
+    /// replaced.
     pub conversation: SpanText,
-    /// The tokens of what is kept.
+    /// The number of tokens that are kept.
     pub tokens: Tokens,
     /// Names what is kept.
     pub digest: Digest,
@@ -84,7 +85,8 @@ impl Shape {
         head.into_iter().chain(user).chain(tail).collect::<Vec<_>>().join(", ")
     }
 
-    /// Cuts `messages`, all before a point; of `earlier` of them the point before kept the end and summarised the rest.
+    /// Cuts `messages`, all those before a point. `earlier` of them were before the previous point, which kept the tail
+    /// of these and summarised the rest.
     pub fn cut(&self, messages: &[Message], earlier: Option<usize>, count: &impl Fn(&str) -> Tokens) -> Kept {
         let sizes: Vec<Tokens> = messages.iter().map(|message| count(&message.countable_text())).collect();
         let head = self.head_end(messages);
@@ -120,11 +122,11 @@ impl Shape {
 
     /// The first message of the tail: whole units from the end, as many as fit.
     fn tail_start(&self, messages: &[Message], sizes: &[Tokens]) -> usize {
-        let all: Tokens = sizes.iter().copied().sum();
+        let context_size: Tokens = sizes.iter().copied().sum();
         let (most_tokens, most_messages) = match self.tail {
             None => return messages.len(),
             Some(Tail::Tokens(tokens)) => (tokens, usize::MAX),
-            Some(Tail::Percent(percent)) => (Tokens(all.0 * u64::from(percent) / 100), usize::MAX),
+            Some(Tail::Percent(percent)) => (Tokens(context_size.0 * u64::from(percent) / 100), usize::MAX),
             Some(Tail::Messages(messages)) => (Tokens(u64::MAX), messages as usize),
         };
         let (mut start, mut total) = (messages.len(), Tokens(0));

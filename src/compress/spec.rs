@@ -1,4 +1,4 @@
-//! Methods: declared ways to compress, checked and resolved.
+//! Methods: the ways to compress that a pipeline declares, checked and resolved.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ named_enum! {
     }
 }
 
-/// How a method compresses, with what that way needs and nothing else.
+/// How a method compresses, with exactly what its strategy needs.
 #[derive(Clone, Debug)]
 pub enum Strategy {
     /// A model writes a summary by a prompt.
@@ -96,7 +96,7 @@ pub struct CommandSpec {
     pub environment: Vec<(String, Option<Digest>)>,
     /// Variables with keys that the program sees, sorted. Their values are in no key and are redacted.
     pub secrets: Vec<String>,
-    /// What keys call the account or server behind the secrets.
+    /// The name of the account or server behind the secrets in cache keys.
     pub identity: Option<String>,
     pub protocol: Protocol,
     /// Whether one execution serves all runs.
@@ -104,7 +104,7 @@ pub struct CommandSpec {
     pub timeout: std::time::Duration,
 }
 
-/// How a program is talked to. What it is asked is part of the key; whether a worker is asked is not.
+/// How compeval talks to a program. The version of the request is part of the key; whether a worker answers it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// One process for each request.

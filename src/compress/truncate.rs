@@ -1,15 +1,15 @@
-//! `truncate`: the newest messages that fit, verbatim.
+//! `truncate` keeps the newest messages that fit; `prune` drops the oldest calls.
 
 use std::ops::Range;
 
 use base::units::Tokens;
 use sessions::transcript::{Message, Role, is_boundary};
 
-/// The newest messages of at most `target` tokens together, whole, calls and results never parted.
+/// Keeps the newest messages that have at most `target` tokens together, whole; a call stays with its results.
 ///
-/// A turn that alone is larger than what is left ends it: what is kept is always one unbroken end of the
-/// transcript. A transcript whose last turn is too large yields nothing.
-pub(super) fn newest(messages: &[Message], target: Tokens, count: &impl Fn(&str) -> Tokens) -> Vec<Message> {
+/// It stops at the first turn that does not fit, so that what is kept is always one unbroken end of the transcript. A
+/// transcript whose last turn is too large yields nothing.
+pub(super) fn keep_newest(messages: &[Message], target: Tokens, count: &impl Fn(&str) -> Tokens) -> Vec<Message> {
     let mut kept = messages.len();
     let mut total = Tokens(0);
     for unit in units(messages).into_iter().rev() {
@@ -23,15 +23,15 @@ pub(super) fn newest(messages: &[Message], target: Tokens, count: &impl Fn(&str)
     messages.get(kept..).unwrap_or_default().to_vec()
 }
 
-/// `messages` without the oldest calls and their results, so many that the rest has at most `target` tokens. Every text
-/// stays. `None` if the texts alone are larger.
-pub(super) fn pruned(messages: &[Message], target: Tokens, count: &impl Fn(&str) -> Tokens) -> Option<Vec<Message>> {
+/// Drops the oldest calls and their results until the rest has at most `target` tokens. Every text stays. `None` if the
+/// texts alone are larger.
+pub(super) fn prune(messages: &[Message], target: Tokens, count: &impl Fn(&str) -> Tokens) -> Option<Vec<Message>> {
     let mut total = size_of(messages, count).0;
     let mut kept = Vec::new();
     for unit in units(messages) {
         let unit = messages.get(unit).unwrap_or_default();
-        let calls = unit.first().is_some_and(|message| !message.tool_calls.is_empty());
-        if total <= target.0 || !calls {
+        let is_call = unit.first().is_some_and(|message| !message.tool_calls.is_empty());
+        if total <= target.0 || !is_call {
             kept.extend(unit.iter().cloned());
             continue;
         }
@@ -47,7 +47,7 @@ fn size_of(messages: &[Message], count: &impl Fn(&str) -> Tokens) -> Tokens {
     messages.iter().map(|message| count(&message.countable_text())).sum()
 }
 
-/// The stretches that are kept or dropped as one: a message, or a call with all its results.
+/// The ranges that are kept or dropped as one: a message, or a call with all its results.
 pub(super) fn units(messages: &[Message]) -> Vec<Range<usize>> {
     let starts: Vec<usize> = (0..messages.len()).filter(|at| is_boundary(messages, *at)).collect();
     let ends = starts.iter().skip(1).copied().chain([messages.len()]);
@@ -101,9 +101,9 @@ mod tests {
     #[test]
     fn keeps_the_newest_turns_that_fit() {
         let messages = transcript(&[(0, 3), (1, 2), (0, 4)]);
-        assert_eq!(newest(&messages, Tokens(4), &words), messages[3..]);
-        assert_eq!(newest(&messages, Tokens(10), &words), messages[1..]);
-        assert!(newest(&messages, Tokens(3), &words).is_empty());
+        assert_eq!(keep_newest(&messages, Tokens(4), &words), messages[3..]);
+        assert_eq!(keep_newest(&messages, Tokens(10), &words), messages[1..]);
+        assert!(keep_newest(&messages, Tokens(3), &words).is_empty());
     }
 
     proptest! {
@@ -113,12 +113,12 @@ mod tests {
             target in 0u64..120,
         ) {
             let messages = transcript(&turns);
-            let kept = newest(&messages, Tokens(target), &words);
+            let kept = keep_newest(&messages, Tokens(target), &words);
             prop_assert!(pairs_hold(&kept));
             prop_assert!(messages.ends_with(&kept));
             let size: Tokens = kept.iter().map(|m| words(&m.countable_text())).sum();
             prop_assert!(size <= Tokens(target));
-            let wider = newest(&messages, Tokens(target + 10), &words);
+            let wider = keep_newest(&messages, Tokens(target + 10), &words);
             prop_assert!(wider.ends_with(&kept));
         }
     }

@@ -9,7 +9,7 @@
 //! A batch is open while its closing is missing. The actions of an open batch are held: nothing else requests them.
 //! Versions without batches refuse the format of the cache instead of sending the requests again.
 //!
-//! A [`Refresh`] makes outputs again although the cache has them; it is under way as long as its batches are open.
+//! A [`Refresh`] replaces outputs that the cache has; it is under way as long as its batches are open.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -21,11 +21,12 @@ use serde::{Deserialize, Serialize};
 
 use super::meta::{EntryCoordinate, EntryRecord};
 use crate::action::{ActionKey, Digest, Inputs, Sources, Stage};
+use base::locale::word;
 use base::units::Usd;
 use models::{BatchAccount, ModelRef, Operation, Price};
 use store::cache::{BatchNonce, BatchStep, CacheError, Record, StepLog, Store, now_ms};
 
-/// The name of a line towards the vendor: key, attempt and nonce. The key alone would let an old batch replace a later
+/// The name of a line at the vendor: key, attempt and nonce. The key alone would let an old batch replace a later
 /// attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LineName {
@@ -61,17 +62,17 @@ pub struct BatchIntent {
     /// Milliseconds since 1970 (UTC).
     pub created: u64,
     pub account: BatchAccount,
-    /// A short mark of the key: the vendor shows batches to the account that made them.
+    /// A short fingerprint of the API key: the vendor shows batches only to the account that made them.
     pub fingerprint: u32,
     pub model: ModelRef,
     pub operation: Operation,
-    /// What the user declared that the model costs live; `None` is the price table.
+    /// The live price of the model that the user declared; `None` means the price table.
     pub price: Option<Price>,
-    /// What a batch costs, as a part of that.
+    /// The price in a batch as a fraction of the live price.
     pub ratio: f64,
-    /// The newest batch of the account before, where the vendor keeps no metadata.
+    /// The newest batch of the account before this one, if the vendor keeps no metadata.
     pub newest: Option<String>,
-    /// Batches that may end without a reply to a line before the line has failed.
+    /// The number of batches without a reply to a line after which the line has failed.
     #[serde(default)]
     pub max_attempts: Option<u32>,
     /// The input tokens of its requests, as estimated.
@@ -120,16 +121,16 @@ pub enum BatchClosing {
     Forgotten,
 }
 
-/// What came of a line.
+/// The outcome of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LineOutcome {
-    /// A reply is stored, or a usable one was there.
+    /// A reply is stored, or a usable one was there before.
     Stored,
     /// It would fail again.
     Failed,
-    /// An attempt that came to nothing: 429, 5xx, expired, or absent from the results.
+    /// An attempt without a result: 429, 5xx, expired, or absent from the results.
     Unfinished,
-    /// It was not worked on.
+    /// The vendor did not work on it.
     Cancelled,
 }
 
@@ -152,7 +153,7 @@ pub struct ClosedBatch {
 }
 
 impl ClosedBatch {
-    /// The closing of a batch that nothing was collected of.
+    /// The closing of a batch without results.
     pub fn without_lines(nonce: BatchNonce, closing: BatchClosing) -> ClosedBatch {
         ClosedBatch { nonce, closed: now_ms(), closing, lines: Vec::new() }
     }
@@ -169,7 +170,7 @@ pub struct OpenBatch {
 impl OpenBatch {
     /// The vendor's name for it, for people.
     pub fn place(&self) -> &str {
-        self.id.as_deref().unwrap_or("not confirmed")
+        self.id.as_deref().unwrap_or(word("not confirmed", "未确认"))
     }
 }
 
@@ -188,10 +189,12 @@ impl Journal {
 
     /// The refresh of these stages: the one that open batches are part of, or a new one.
     pub fn refresh(&self, stages: BTreeSet<Stage>) -> Refresh {
-        Refresh::continue_or_begin(stages, self.open.iter().filter_map(|batch| batch.intent.refresh.as_ref()))
+        let under_way = self.open.iter().filter_map(|batch| batch.intent.refresh.as_ref());
+        let since = under_way.filter(|refresh| refresh.stages == stages).map(|refresh| refresh.since).min();
+        Refresh { stages, since: since.unwrap_or_else(now_ms) }
     }
 
-    /// The attempts that each action has behind it which came to nothing.
+    /// The number of attempts without a result that each action has behind it.
     pub fn attempts(&self) -> HashMap<ActionKey, u8> {
         let mut attempts = HashMap::new();
         for line in self.closed.iter().flat_map(|batch| &batch.lines) {
@@ -204,7 +207,7 @@ impl Journal {
     /// The batches that were submitted from a cache.
     ///
     /// # Errors
-    /// A record of a batch that cannot be read: without it, it is unknown what was already paid for.
+    /// A record of a batch cannot be read: without it, it is unknown what was already paid for.
     pub fn read(cache: &impl StepLog) -> Result<Journal, CacheError> {
         let mut journal = Journal::default();
         let steps = cache.steps();
@@ -250,7 +253,9 @@ impl JournalRecord<'_> {
     /// As [`Store::put_step`].
     pub async fn write(&self, store: &Store) -> Result<(), CacheError> {
         let (nonce, step) = self.place();
-        let content = self.encode().map_err(|error| CacheError::unencoded("the record of a batch", &error))?;
+        let content = self
+            .encode()
+            .map_err(|error| CacheError::unencoded(word("the record of a batch", "批次的记录"), &error))?;
         store.put_step(nonce, step, &content).await
     }
 
@@ -275,25 +280,16 @@ impl JournalRecord<'_> {
     }
 }
 
-/// The stages that a run refreshes. Batches may take several runs for it: each of them notes the refresh in what it
-/// submits, so that the next one continues with it instead of starting again.
+/// The stages that a run refreshes. With batches this may take several runs: each of them notes the refresh in what it
+/// submits, so that the next one continues it instead of starting again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refresh {
     stages: BTreeSet<Stage>,
-    /// Outputs made since then are new. Milliseconds since 1970 (UTC).
+    /// Outputs made since this time are new. Milliseconds since 1970 (UTC).
     since: u64,
 }
 
 impl Refresh {
-    /// Continues the refresh of these stages that is under way, or begins one.
-    pub(super) fn continue_or_begin<'a>(
-        stages: BTreeSet<Stage>,
-        under_way: impl Iterator<Item = &'a Refresh>,
-    ) -> Refresh {
-        let since = under_way.filter(|refresh| refresh.stages == stages).map(|refresh| refresh.since).min();
-        Refresh { stages, since: since.unwrap_or_else(now_ms) }
-    }
-
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
@@ -330,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_are_those_that_came_to_nothing_since_the_last_outcome() {
+    fn attempts_are_those_without_a_result_since_the_last_outcome() {
         let (a, b) = (ActionKey(Digest::hash("a")), ActionKey(Digest::hash("b")));
         let line = |key, attempt, outcome| ClosedLine { key, attempt, outcome, charge: None };
         let closed = |lines| ClosedBatch {

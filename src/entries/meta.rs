@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Digest, DigestBuilder, InputPart, Inputs, Repetition, SourceRef, Sources, Stage};
+use base::locale::word;
 use base::units::{Usage, Usd};
 use models::{Dialect, Lane};
 use store::cache::{Damage, EntryHeader, Field, ImportOrigin, Lookup, ModelNames, Record, Tag};
@@ -23,9 +24,9 @@ pub struct EntryMeta {
     pub usage: Usage,
     /// `None` if the price is unknown.
     pub cost: Option<Usd>,
-    /// From start to last byte.
+    /// Milliseconds from the start to the last byte.
     pub latency_ms: u64,
-    /// Including the last one.
+    /// Attempts, including the last one.
     pub attempts: u32,
     /// The provider's id of the request.
     pub request_id: Option<String>,
@@ -33,7 +34,7 @@ pub struct EntryMeta {
     pub coordinate: EntryCoordinate,
     pub inputs: Inputs,
     pub sources: Sources,
-    /// Where it came from; `None` for an entry made here.
+    /// Where it was imported from; `None` for an entry made here.
     pub imported: Option<ImportOrigin>,
     /// How the request was sent, at which price.
     pub lane: Lane,
@@ -182,18 +183,18 @@ pub trait EntryRecord {
         self.stage().map_or("unknown", Stage::name)
     }
 
-    /// In which language the body was written.
+    /// The format of the body.
     fn body_format(&self) -> BodyFormat;
 }
 
-/// The language of a stored body.
+/// The format of a stored body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFormat {
     /// The output of a program or of built-in rules.
     Local,
     /// A provider's reply.
     Reply(Dialect),
-    /// None that this program knows.
+    /// A format that this program does not know.
     Unknown,
 }
 
@@ -217,7 +218,8 @@ pub trait EntryLookup: Lookup {
     /// # Errors
     /// `Damage` if the entry differs from what was written.
     fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
-        EntryMeta::from_header(self.header(record)?).ok_or_else(|| record.unreadable("its header cannot be read"))
+        EntryMeta::from_header(self.header(record)?)
+            .ok_or_else(|| record.unreadable(word("its header cannot be read", "无法读取其头部")))
     }
 }
 

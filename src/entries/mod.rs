@@ -1,7 +1,8 @@
 //! Entries: what compeval keeps in the store beside outputs, and reads back.
 //!
-//! [`EntryMeta`] is what an action was made from and what it took; the store keeps it as a header whose fields it does not
-//! read. [`Journal`] is what was submitted as batches, kept as steps. [`Refresh`] says which outputs are made again.
+//! [`EntryMeta`] says what an action was made from and what it cost; the store keeps it as a header whose fields it
+//! does not read. [`Journal`] says what was submitted in batches, kept as steps. [`Refresh`] says which outputs are
+//! replaced.
 
 mod meta;
 mod journal;

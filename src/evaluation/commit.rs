@@ -1,12 +1,12 @@
-//! The git commit of a project, read from the files of its repository. git itself is not started: it would execute what the
-//! repository's configuration names, and nothing else of a run needs it.
+//! The git commit of a project, read from the files of its repository. git itself is not started, because it executes
+//! programs that the repository's configuration names, and because nothing else in a run needs it.
 
 use std::path::{Path, PathBuf};
 
 use base::files::{is_special, read_text};
 
-/// The commit that is checked out in the repository around `folder`; `None` outside of a repository, before its first
-/// commit, and in formats that are not known.
+/// The commit that is checked out in the repository around `folder`; `None` outside of a repository, before the first
+/// commit, and if the format of the repository is unknown.
 pub(super) fn commit_of(folder: &Path) -> Option<String> {
     let folder = folder.canonicalize().ok()?;
     let marker = folder.ancestors().map(|folder| folder.join(".git")).find(|path| path.exists())?;
@@ -35,7 +35,7 @@ fn packed(git: &Path, name: &str) -> Option<String> {
     named.find_map(|(id, _)| object(id))
 }
 
-/// A name of an object: 40 digits of SHA-1, or 64 of SHA-256.
+/// The text, if it is the name of an object: 40 digits of SHA-1, or 64 of SHA-256.
 fn object(text: &str) -> Option<String> {
     let is_name = [40, 64].contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_name.then(|| text.to_ascii_lowercase())

@@ -1,4 +1,4 @@
-//! Comparisons: of the two sides that `compare` is given, and of a run with its baseline.
+//! Comparisons of the two sides that `compare` is given, and of a run with its baseline.
 
 use std::path::Path;
 
@@ -17,12 +17,12 @@ use store::cache::Lookup;
 pub struct ComparedSets {
     pub sets: [(ResultsFolder, ResultSet); 2],
     pub comparison: Comparison,
-    /// Why the ledger of the baseline does not count it.
+    /// Why the comparison is not in the ledger of the baseline.
     pub unrecorded: Option<FileError>,
 }
 
-/// Reads both sides of a comparison, `LABEL`, `LABEL:METHOD` or a results folder each, and compares them. `is_recorded` is
-/// whether the ledger of the baseline is to count it.
+/// Reads both sides of a comparison and compares them. A side is `LABEL`, `LABEL:METHOD` or a results folder.
+/// `is_recorded` is whether the comparison is added to the ledger of the baseline.
 ///
 /// # Errors
 /// A side or the ledger cannot be read, or the two do not measure the same.
@@ -54,8 +54,8 @@ pub(super) struct CountedComparison {
     pub(super) tries: Vec<Try>,
 }
 
-/// Compares two sides, the baseline with its folder. `confirms` is whether a winner is tested on fixtures that no try used,
-/// where the judged side does not say so itself.
+/// Compares two sides; `folder` is that of the baseline. `confirms` is whether a winner is tested on fixtures that no
+/// try used, if the judged side does not record that itself.
 fn compare_counted(
     judged: Side<'_>,
     baseline: Side<'_>,
@@ -64,30 +64,30 @@ fn compare_counted(
     confirms: bool,
     lines: FindTextEdit<'_>,
 ) -> Result<CountedComparison, EvaluationError> {
-    let (own, other) = (&judged.set.manifest, &baseline.set.manifest);
+    let (manifest, other) = (&judged.set.manifest, &baseline.set.manifest);
     let comparison = compare(judged, baseline, scope, lines)?;
-    let comparison = if own.until_decided { comparison.at_look() } else { comparison };
-    // Methods of one set are no tries of each other.
-    if own.started == other.started && own.label == other.label {
+    let comparison = if manifest.until_decided { comparison.at_look() } else { comparison };
+    // Methods of the same set are not tries against each other.
+    if manifest.started == other.started && manifest.label == other.label {
         return Ok(CountedComparison { comparison, tried: Tried::default(), tries: Vec::new() });
     }
     let ledger = Tries::read(folder)?;
-    let (tried, tries) = count_tries(&comparison, &own.design, other, &ledger, &own.tried, confirms);
+    let (tried, tries) = count_tries(&comparison, &manifest.design, other, &ledger, &manifest.tried, confirms);
     let none = Regradings::default();
-    let regradings = if own.regradings.baseline == other.started { &own.regradings } else { &none };
+    let regradings = if manifest.regradings.baseline == other.started { &manifest.regradings } else { &none };
     let comparison = comparison.among(&tried).with_regradings(regradings);
     Ok(CountedComparison { comparison, tried, tries })
 }
 
-/// Lets the ledger of a baseline count these.
+/// Adds these tries to the ledger of a baseline.
 ///
 /// # Errors
-/// The file system: the baseline may be read-only.
+/// The files cannot be written; the baseline may be read-only.
 pub(super) fn record_tries(tries: &[Try], baseline: &ResultsFolder) -> Result<(), FileError> {
     tries.iter().try_for_each(|entry| entry.record(baseline))
 }
 
-/// A side of a comparison as the project names it: a path is relative to the project, or else to the current folder.
+/// A side of a comparison as the project names it: a path is relative to the project, otherwise to the current folder.
 pub(super) fn side_in(pipeline: &Pipeline, side: &str) -> String {
     let path = pipeline.folder.join(side);
     let whole = side.rsplit_once(':').map_or(side, |(whole, _)| whole);
@@ -95,7 +95,7 @@ pub(super) fn side_in(pipeline: &Pipeline, side: &str) -> String {
     if side.contains(['/', '\\']) && is_there { path.display().to_string() } else { side.to_owned() }
 }
 
-/// The comparison with the baseline that the run was given, if it was given one, and the folder of the baseline.
+/// The comparison with the baseline of the run and the folder of the baseline; `None` if the run has no baseline.
 pub(super) fn compared_to_baseline(
     pipeline: &Pipeline,
     set: &ResultSet,
@@ -111,7 +111,7 @@ pub(super) fn compared_to_baseline(
     Ok(Some((counted, folder)))
 }
 
-/// Finds how texts that the cache has differ; without the cache or a text, only that they do.
+/// Finds how texts differ. If the cache or one of the texts in it is missing, the result is only that they differ.
 pub fn text_edits_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Digest) -> TextEdit {
     move |path, before, after| match cache.and_then(|cache| cache.read_text(before).zip(cache.read_text(after))) {
         None => TextEdit::unknown(path),
@@ -123,7 +123,7 @@ pub fn text_edits_in<C: Lookup>(cache: Option<&C>) -> impl Fn(&str, &Digest, &Di
     }
 }
 
-/// The lines that differ, each after its sign.
+/// The lines that differ, each after `-` or `+`.
 fn signed_lines(before: &str, after: &str) -> Vec<String> {
     let lines = hunks(before, after, 0).into_iter().flat_map(|hunk| hunk.lines);
     let signed = lines.filter_map(|(side, line)| match side {

@@ -1,8 +1,8 @@
 //! The page of a comparison: the cells of both sides on one page, each next to its counterpart.
 //!
-//! It is the page of one result set whose methods are those of both, `LABEL:METHOD` each, with the cells that were
-//! compared. It leaves out what belongs to one set: the tables that come as text, what its stages cost, what changed in its
-//! design, and how far its methods are apart.
+//! It is the page of one result set that has the methods of both sides, named `LABEL:METHOD`, and the compared cells.
+//! It leaves out what belongs to a single set: the tables that come as text, the costs of the stages, the changes of
+//! the design, and the gaps between methods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -21,9 +21,10 @@ use crate::results::{
     Summary, summarize,
 };
 use base::locale::Locale;
+use base::say;
 use store::cache::Lookup;
 
-/// One side: its rows that are compared, by their place in the file.
+/// One side with its compared rows, by their place in the file.
 struct PageSide<'a> {
     folder: &'a ResultsFolder,
     set: &'a ResultSet,
@@ -57,14 +58,14 @@ impl<'a> PageSide<'a> {
         format!("{}:{method}", self.label)
     }
 
-    /// What the page shows of this side alone.
+    /// The page of this side alone, from which the page of the comparison takes parts.
     fn page<'p>(&'p self, pipeline: &'p Pipeline) -> PageInput<'p> {
         PageInput::new(self.manifest(), &self.summary, &pipeline.rubric, &[], &|_| Ok(Vec::new()))
     }
 
     fn methods(&self, page: &PageInput<'_>, compared: &IndexSet<String>) -> Vec<PageMethod> {
-        let own = page.methods.iter().filter(|method| compared.contains(&method.name));
-        own.map(|method| PageMethod { name: self.page_name(&method.name), ..method.clone() }).collect()
+        let methods = page.methods.iter().filter(|method| compared.contains(&method.name));
+        methods.map(|method| PageMethod { name: self.page_name(&method.name), ..method.clone() }).collect()
     }
 
     fn failures(&self, page: &PageInput<'_>) -> Vec<PageFailure> {
@@ -74,7 +75,7 @@ impl<'a> PageSide<'a> {
             .collect()
     }
 
-    /// The rows as the page names them. Judges are paired by their place, so both sides have the names of `design`.
+    /// The rows with the names of the page. Judges are paired by their place, so both sides have the names of `design`.
     fn named_rows(&self, design: &Design) -> Vec<ListedRow> {
         let judges = &self.set.design().judges;
         let named = self.rows.values().map(|listed| {
@@ -90,7 +91,7 @@ impl<'a> PageSide<'a> {
     }
 }
 
-/// The name that summaries have for the method of a row.
+/// The name of a row's method in summaries.
 pub(super) fn variant(design: &Design, row: &ScoredRow) -> String {
     if design.answerers.len() > 1 { format!("{}/{}", row.method, row.answerer) } else { row.method.clone() }
 }
@@ -98,7 +99,7 @@ pub(super) fn variant(design: &Design, row: &ScoredRow) -> String {
 /// The page of two sets that were compared.
 ///
 /// # Errors
-/// Rows that cannot be read, or too many of them.
+/// Rows cannot be read, or there are too many.
 pub fn comparison_page<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
     ComparedSets { sets: [judged, baseline], comparison, .. }: &ComparedSets,
@@ -110,7 +111,7 @@ pub fn comparison_page<C: Lookup + ChunkCache + Sync>(
         comparison.methods.values().map(|method| method.against.clone()).collect(),
     ];
     let [label, against] = [&judged.1, &baseline.1].map(|set| set.manifest.label.clone());
-    let against = if label == against { format!("{against} (baseline)") } else { against };
+    let against = if label == against { say!("{against} (baseline)", "{against}（基线）") } else { against };
     let [methods, others] = &compared;
     let sides =
         [PageSide::read(judged, label, methods, comparison)?, PageSide::read(baseline, against, others, comparison)?];
@@ -142,17 +143,16 @@ fn render<C: Lookup + ChunkCache + Sync>(
         Locale::En => format!("{} against {}", judged.label, baseline.label),
         Locale::Zh => format!("{} 对比 {}", judged.label, baseline.label),
     };
-    let own = PageInput::new(judged.manifest(), &summary, &pipeline.rubric, &rows, &read_rows);
-    let of_sides = [0, 1].map(|at| sides[at].methods(&pages[at], &compared[at]));
+    let page = PageInput::new(judged.manifest(), &summary, &pipeline.rubric, &rows, &read_rows);
+    let methods = [0, 1].map(|at| sides[at].methods(&pages[at], &compared[at]));
     let critical: IndexSet<String> = pages.iter().flat_map(|page| page.critical.iter().cloned()).collect();
     let warnings: IndexSet<String> = pages.iter().flat_map(|page| page.warnings.iter().cloned()).collect();
     let pairs = comparison.methods.iter();
     html::render(&PageInput {
         label: &label,
-        methods: side_by_side(of_sides),
+        methods: side_by_side(methods),
         critical: critical.into_iter().collect(),
         warnings: warnings.into_iter().collect(),
-        notes: own.notes.iter().cloned().chain(comparison.warnings.iter().cloned()).collect(),
         changes: Vec::new(),
         tables: Vec::new(),
         costs: Vec::new(),
@@ -163,11 +163,11 @@ fn render<C: Lookup + ChunkCache + Sync>(
         chunks: cache.map_or(&(), |cache| cache),
         contexts,
         pairs: pairs.map(|(name, method)| (judged.page_name(name), baseline.page_name(&method.against))).collect(),
-        ..own
+        ..page
     })
 }
 
-/// The methods of both sides, each before the one that it is compared with. Both lists are in the order of the pairs.
+/// The methods of both sides, each followed by its counterpart. Both lists are in the order of the pairs.
 fn side_by_side([judged, baseline]: [Vec<PageMethod>; 2]) -> Vec<PageMethod> {
     let (mut judged, mut baseline) = (judged.into_iter(), baseline.into_iter());
     let pairs = std::iter::from_fn(|| {
@@ -186,9 +186,9 @@ fn named_contexts<'a, C: Lookup>(
 ) -> BTreeMap<ContextKey, PageContext<'a>> {
     let mut contexts = BTreeMap::new();
     for (side, found) in sides.iter().zip(found) {
-        let of_side = page_contexts(found, preparer, cache);
+        let side_contexts = page_contexts(found, preparer, cache);
         for ListedRow { row, .. } in side.rows.values() {
-            let context = of_side.get(&(row.keys.compress, row.method.clone(), row.point));
+            let context = side_contexts.get(&(row.keys.compress, row.method.clone(), row.point));
             let name = side.page_name(&variant(side.set.design(), row));
             contexts.extend(context.map(|context| ((row.keys.compress, name, row.point), context.clone())));
         }
@@ -210,13 +210,13 @@ fn joined(sides: &[PageSide<'_>; 2], comparison: &Comparison) -> Summary {
     }
 }
 
-/// Reads rows by their position on the page: those of the judged side first.
+/// Reads rows by their positions on the page; the rows of the judged side come first.
 fn read_rows(sides: &[PageSide<'_>; 2], range: Range<usize>) -> Result<Vec<Row>, RowError> {
     let mut read = Vec::new();
     let mut first = 0;
     for side in sides {
-        let of_side = range.start.saturating_sub(first)..range.end.saturating_sub(first).min(side.rows.len());
-        let places: BTreeSet<usize> = side.rows.keys().copied().skip(of_side.start).take(of_side.len()).collect();
+        let wanted = range.start.saturating_sub(first)..range.end.saturating_sub(first).min(side.rows.len());
+        let places: BTreeSet<usize> = side.rows.keys().copied().skip(wanted.start).take(wanted.len()).collect();
         read.extend(side.folder.rows_in(&places)?.into_values());
         first += side.rows.len();
     }

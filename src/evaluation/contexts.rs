@@ -11,8 +11,8 @@ use crate::report::html::{ContextKey, ContextText, PageContext};
 use crate::results::{Design, ListedRow, Row};
 use store::cache::{EntryStatus, Lookup, Record};
 
-/// The compression behind a row, as a cell of the current pipeline. `None` if the transcript, its points, or the way in
-/// which outputs of the method are read have changed since: the current pipeline would read the output wrongly.
+/// The compression of a row's context as a cell of the current pipeline. `None` if the transcript, its points, or the
+/// strategy of the method changed since, because then the current pipeline would read the output wrongly.
 pub fn compress_cell<Q>(pipeline: &Pipeline, design: &Design, row: &Row<Q>) -> Option<CompressCell> {
     let (fixture, loaded) = pipeline.fixtures.iter().enumerate().find(|(_, loaded)| loaded.name() == row.fixture)?;
     let recorded = design.fixture(&row.fixture)?.digests;
@@ -26,7 +26,7 @@ pub fn compress_cell<Q>(pipeline: &Pipeline, design: &Design, row: &Row<Q>) -> O
     (is_same && point.0 < loaded.points.len()).then_some(CompressCell { chain, point })
 }
 
-/// The task of a cell with what reading its output needs.
+/// The task of a cell, with everything that is needed to read its output.
 pub fn reading_task(pipeline: &Pipeline, cell: CompressCell) -> Option<CompressTask> {
     let loaded = pipeline.fixtures.get(cell.chain.fixture.0)?;
     Some(CompressTask::to_read(cell, Rc::new(FixtureTexts::new(cell.chain.fixture, loaded))))
@@ -40,7 +40,7 @@ pub fn read_context(preparer: Preparer<'_>, task: CompressTask, body: RawBody<'_
     }
 }
 
-/// The digest of a recorded output; it is read again where that was never done, or by older rules.
+/// The digest of a recorded output. The output is read again if it was never read, or if it was read by older rules.
 fn output_digest<L: Lookup>(cache: &L, preparer: Preparer<'_>, task: &CompressTask, record: &Record) -> Option<Digest> {
     match record.status {
         EntryStatus::Output { out, parser: PARSER_VERSION, .. } => Some(out),
@@ -53,7 +53,8 @@ fn output_digest<L: Lookup>(cache: &L, preparer: Preparer<'_>, task: &CompressTa
     }
 }
 
-/// A context in the cache. It holds no text of its fixture: those of all fixtures would be too much.
+/// A context in the cache. It has no texts of its fixture, because the texts of all fixtures would need too much
+/// memory.
 pub(super) struct CachedContext {
     digest: Digest,
     cell: CompressCell,
@@ -69,8 +70,8 @@ impl CachedContext {
     }
 }
 
-/// The contexts of `rows` that are still in the cache. Each row names the key of its context, so the matrix is not walked
-/// a second time.
+/// The contexts of `rows` that are still in the cache. Each row has the key of its context, so the matrix does not have
+/// to be walked again.
 pub(super) fn find_contexts<L: Lookup>(
     rows: &[ListedRow],
     design: &Design,
@@ -80,7 +81,7 @@ pub(super) fn find_contexts<L: Lookup>(
     let pipeline = preparer.pipeline();
     let mut contexts = BTreeMap::new();
     let mut tried = BTreeSet::new();
-    // Rows of a fixture follow one another, and its texts are shared among them.
+    // The rows of a fixture are consecutive, so they share its texts.
     let mut texts: Option<Rc<FixtureTexts>> = None;
     for ListedRow { row, .. } in rows {
         let place = (row.keys.compress, row.method.clone(), row.point);
@@ -102,7 +103,7 @@ pub(super) fn find_contexts<L: Lookup>(
     contexts
 }
 
-/// The contexts found, to be read when the page needs them.
+/// The contexts for the page, which reads each of them only when it needs it.
 pub(super) fn page_contexts<'a, L: Lookup>(
     found: &'a BTreeMap<ContextKey, CachedContext>,
     preparer: Preparer<'a>,

@@ -1,9 +1,9 @@
-//! Whether a limit of the cost allows a run at all: decided before the first request, not by refusing it. Without a known
-//! price of each model it does not.
+//! Whether a cost limit allows a run at all. This is decided before the first request. If the price of a model is
+//! unknown, the run is refused.
 //!
-//! A model without `max_output_tokens` may write so much that one reply could cost more than the limit, although a run of
-//! usual replies costs a tenth of it. Such a run goes on if it is estimated below the limit; then the limit may be exceeded
-//! by the last reply. Otherwise it is refused, with the smallest limit that works.
+//! A model without `max_output_tokens` may write so much that one reply costs more than the limit, although a run with
+//! usual replies costs a tenth of the limit. Such a run is allowed if its estimated cost is below the limit; then the
+//! last reply may exceed the limit. Otherwise the run is refused, and the error has the smallest limit that works.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use base::units::{Tokens, Usd};
 use models::{Lane, ModelUse, Prices, longest_reply};
 use store::cache::Store;
 
-/// Refuses a limit of the cost where the price of a model is unknown. `file` declares prices.
+/// Refuses a cost limit if the price of a model is unknown. `file` is the pipeline, which declares prices.
 ///
 /// # Errors
 /// The first model without a price.
@@ -35,8 +35,8 @@ pub fn require_prices<'m>(
     }
 }
 
-/// Refuses a run that its cost limit would stop at the first reply. Prepares the budget for one that is estimated below
-/// its limit although a single reply may cost more.
+/// Refuses a run that its cost limit would stop at the first reply. If one reply may cost more than the limit but the
+/// estimate of the run is below it, the budget is changed to allow such replies.
 ///
 /// # Errors
 /// [`EvaluationError::CostLimit`].
@@ -56,7 +56,7 @@ pub(super) fn check_cost_limit(
     let expected = expected.and_then(|found| found.estimate.usd);
     match expected {
         Some(expected) if expected.0 <= limit.0 => {
-            options.budget.allow_dear_replies();
+            options.budget.allow_expensive_replies();
             Ok(())
         }
         expected => Err(EvaluationError::CostLimit { limit, reply, expected }),
@@ -65,8 +65,8 @@ pub(super) fn check_cost_limit(
 
 /// The model whose longest reply costs the most, among those that are asked live.
 fn dearest_reply(pipeline: &Pipeline, prices: &Prices) -> Option<DearestReply> {
-    let asked = stage_models(pipeline).filter(|model| model.is_asked() && model.lane != Lane::Batch);
-    let replies = asked.filter_map(|ModelUse { reference, provider, settings, lane }| {
+    let models = stage_models(pipeline).filter(|model| model.is_asked() && model.lane != Lane::Batch);
+    let replies = models.filter_map(|ModelUse { reference, provider, settings, lane }| {
         let tokens = longest_reply(provider.dialect, &reference.model, settings.max_output_tokens);
         let usd = prices.worst_case(reference, Tokens(0), tokens)?.0 * prices.lane_ratio(reference, *lane);
         let is_limited = settings.max_output_tokens.is_some();

@@ -1,4 +1,4 @@
-//! Assembles the parts that perform actions (store, client, budget, remote) and runs a matrix with them.
+//! Puts together what performs actions (store, client, budget, remote) and runs a matrix with it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,27 +26,27 @@ use models::{Client, Limits, Prices, ProviderSpec};
 use store::cache::Store;
 use store::remote::SharedCache;
 
-/// How actions are performed: what is not part of the pipeline.
+/// How actions are performed, as far as the pipeline does not decide it.
 #[derive(Default)]
 pub struct EngineOptions {
     pub budget: Arc<Budget>,
     pub offline: bool,
     pub allow_weak_judge: bool,
     pub refresh: BTreeSet<Stage>,
-    /// Actions under way at once; `None` is what the providers may carry.
+    /// The number of actions in progress at once; `None` is the number that the providers allow.
     pub jobs: Option<usize>,
-    /// Tests the judges and leaves the matrix alone.
+    /// Tests the judges and does not run the matrix.
     pub selftests_only: bool,
     pub batches: BatchOptions,
     /// The public keys of the writers whose entries are used.
     pub trusted: BTreeSet<String>,
-    /// Where outputs are looked for that are not in the cache, and where new ones are uploaded to.
+    /// Where outputs are searched that are not in the cache, and where new outputs are uploaded to.
     pub shared: Option<SharedCache>,
-    /// Whether the hosts and programs that the project uses are reported if they never were.
+    /// Whether to report the hosts and programs that the project uses, unless they were reported before.
     pub reports_access: bool,
-    /// Asks the work to stop; `None` never does.
+    /// Receives requests to stop; with `None` there are none.
     pub stop: Option<watch::Receiver<StopRequest>>,
-    /// Counts what is sent.
+    /// Counts the requests that are sent.
     pub requests: Arc<RequestLog>,
 }
 
@@ -65,10 +65,10 @@ impl EngineOptions {
 
 const BEAT: Duration = Duration::from_millis(500);
 
-/// The upload at the end of a run takes no longer; a later run uploads the rest.
+/// The maximum duration of the upload at the end of a run; a later run uploads the rest.
 const LAST_UPLOAD: Duration = Duration::from_secs(120);
 
-/// The providers that the stages really use.
+/// The providers of the models that the stages use.
 fn used_providers(pipeline: &Pipeline) -> Vec<Arc<ProviderSpec>> {
     let mut used: Vec<Arc<ProviderSpec>> = Vec::new();
     for model in stage_models(pipeline) {
@@ -79,7 +79,7 @@ fn used_providers(pipeline: &Pipeline) -> Vec<Arc<ProviderSpec>> {
     used
 }
 
-/// Actions under way at once: what the providers may carry, and something for local work.
+/// The number of actions in progress at once: as many as the providers allow, and some for local work.
 fn jobs(pipeline: &Pipeline) -> usize {
     let local = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) * 2;
     let used = used_providers(pipeline);
@@ -87,8 +87,8 @@ fn jobs(pipeline: &Pipeline) -> usize {
     local + remote.map(|p| p.limits.max_in_flight.unwrap_or(Limits::DEFAULT_IN_FLIGHT) as usize).sum::<usize>()
 }
 
-/// Runs the matrix to its end, or until it is asked to stop. `folder` is where the rows go, if they go anywhere, and
-/// `recorder` puts them there.
+/// Runs the matrix until it is done or asked to stop. `folder` is where `recorder` writes the rows, if they are
+/// written.
 ///
 /// # Errors
 /// The cache or a file cannot be written; the runtime cannot be started.
@@ -124,7 +124,7 @@ fn stages(pipeline: &Pipeline, selftests_only: bool) -> Vec<(StageName, u64)> {
     vec![(StageName::Compress, compress), (StageName::Answer, answer), selftest, (StageName::Judge, judge)]
 }
 
-/// Assembles everything that performing actions needs and passes it to `work`.
+/// Puts together what is needed to perform actions, and passes it to `work`.
 ///
 /// # Errors
 /// Those of `work`; the cache cannot be read; the runtime cannot be started.
@@ -180,7 +180,7 @@ pub fn with_engine<T>(
     done
 }
 
-/// Does `work` while progress is reported and what was made is uploaded.
+/// Does `work`, and meanwhile reports progress and uploads new outputs.
 async fn work_and_report<T>(
     work: impl Future<Output = Result<T, EvaluationError>>,
     Executor { client, budget, store, shared, .. }: &Executor<'_>,
@@ -207,7 +207,8 @@ async fn work_and_report<T>(
     done
 }
 
-/// Reports which hosts and programs the project uses, unless this list was reported before. The cache records that.
+/// Reports which hosts and programs the project uses, unless the same list was reported before, which the cache
+/// records.
 fn report_access(pipeline: &Pipeline, store: &Store, listening: &Listening<'_>) {
     let access = ExternalAccess::from_pipeline(pipeline);
     if !access.is_empty() && store.read_memo(&access.digest()).is_none() {
@@ -216,10 +217,10 @@ fn report_access(pipeline: &Pipeline, store: &Store, listening: &Listening<'_>) 
     }
 }
 
-/// A runtime on this thread, for commands that are short.
+/// A runtime on this thread.
 ///
 /// # Errors
-/// What the system says.
+/// The system refuses it.
 pub fn runtime() -> Result<Runtime, EvaluationError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -228,7 +229,7 @@ pub fn runtime() -> Result<Runtime, EvaluationError> {
         .map_err(EvaluationError::Runtime)
 }
 
-/// During the run, uploads what was made; never returns.
+/// Uploads new outputs during the run; never returns.
 async fn upload_periodically(shared: Option<&SharedCache>, store: &Store) {
     let Some(shared) = shared.filter(|shared| shared.is_written()) else { return std::future::pending().await };
     let mut beats = tokio::time::interval(BEAT);

@@ -15,26 +15,25 @@ use models::ModelRef;
 use store::cache::CacheError;
 use store::remote::{RemoteError, SettingsError};
 
-/// The longest reply of a model, and what it costs.
+/// The longest reply of a model, with its cost.
 #[derive(Clone, Debug)]
 pub struct DearestReply {
-    /// The model.
     pub model: ModelRef,
-    /// Tokens that it may write.
+    /// The maximum length of the reply.
     pub tokens: Tokens,
-    /// What they cost.
+    /// The cost of a reply of this length.
     pub usd: Usd,
-    /// Whether the pipeline limits its replies (`max_output_tokens`).
+    /// Whether the pipeline limits the model's replies (`max_output_tokens`).
     pub is_limited: bool,
 }
 
-/// Why an evaluation could not be done. Nothing was paid for that is not in the cache.
+/// Why an evaluation could not be done. Everything that was paid for is in the cache.
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluationError {
-    /// The project has faults, or nothing of it is selected.
+    /// The project has faults, or the selection is empty.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A model has no known price, and the cost is limited. The pipeline's file declares prices.
+    /// The cost is limited, and the price of a model is unknown. `file` is the pipeline, which declares prices.
     #[error("{}", say!("a cost limit needs known prices, and the price of `{model}` is unknown", "费用上限需要已知价格，而 `{model}` 的价格未知"))]
     UnknownPrice { model: ModelRef, file: PathBuf },
     /// One reply may cost more than the limit, and so may the whole run.
@@ -44,25 +43,25 @@ pub enum EvaluationError {
     /// The variable with the key of a provider is not set.
     #[error("{}", say!("{variable} is not set, and provider `{provider}` needs the key in it", "没有设置 {variable}，而服务商 `{provider}` 需要其中的密钥"))]
     MissingKey { variable: String, provider: String },
-    /// A part's folder may be gone before its batches have ended.
+    /// A part uses batches, but its folder may be gone before the batches end.
     #[error("{}", say!("a part cannot send requests to `{model}` in batches", "分片不能以批次向 `{model}` 发送请求"))]
     BatchedPart { model: ModelRef },
-    /// The same part is being run by another process.
+    /// Another process runs the same part.
     #[error("{}", say!("part {part} is being run already: {error}", "分片 {part} 已在运行：{error}"))]
     PartIsRunning { part: PartNumber, error: LabelWriterError },
-    /// Parts meet in a remote, and none is named.
+    /// Parts need a remote, and none is named.
     #[error("{}", say!("the parts of a run meet in a remote, and none is named", "一次运行的各分片在远程缓存中汇合，而没有指定远程缓存"))]
     NoRemote,
-    /// The remote has not the judges' self-test, which every part would pay for.
+    /// The remote does not have the judges' self-test, so every part would pay for it.
     #[error("{}", say!("the judges' self-test is not in {url}: {cases} of its cases are missing, and every part would ask them", "{url} 中没有评审的自检：缺 {cases} 例，每个分片都会重复询问"))]
     NoSelftest { url: String, cases: usize },
     /// No part of the run pushed anything.
     #[error("{}", say!("the remote has no part of `{label}` in {of} parts", "远程缓存中没有 `{label}` 的 {of} 个分片中的任何一个"))]
     NoParts { label: Label, of: NonZeroU32 },
-    /// The parts measured something else than the project does now.
+    /// The parts ran another design than the project has now.
     #[error("{}", say!("the parts of `{label}` are of another design than this project is now; what differs:{}", "`{label}` 的各分片与本项目现在的设计不同；差异：{}", list(differs)))]
     OtherParts { label: Label, differs: Vec<String> },
-    /// The parts divided the work otherwise.
+    /// The parts divided the work in another way.
     #[error("{}", say!("the parts of `{label}` divided the work otherwise than this project and this version would now", "`{label}` 的各分片划分工作的方式与本项目和本版本现在的不同"))]
     OtherAssignment { label: Label },
     /// The results of the label cannot be written.
@@ -70,7 +69,7 @@ pub enum EvaluationError {
     Writer(#[from] LabelWriterError),
     #[error(transparent)]
     LabelLock(#[from] LabelLockError),
-    /// The cache is a file.
+    /// The path of the cache is a file.
     #[error("{}", say!("the cache {} is a file, not a folder", "缓存 {} 是文件，不是文件夹", _0.display()))]
     CacheIsFile(PathBuf),
     #[error(transparent)]
@@ -88,22 +87,22 @@ pub enum EvaluationError {
     Set(#[from] SetError),
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// Two results do not measure the same.
+    /// Two result sets do not measure the same.
     #[error(transparent)]
     Incomparable(#[from] Incomparable),
-    /// Too many rows for a page that compares them.
+    /// A result set has too many rows for the page of a comparison.
     #[error("{}", say!("`{_0}` has more than {FEW} cells, which are too many for a page", "`{_0}` 超过 {FEW} 个单元，对一个页面过多"))]
     TooManyCells(String),
     /// The baseline shares too few fixtures for a look.
     #[error("{}", say!("a look needs {needed} fixtures that the baseline has too, and there are {found}", "一次查看需要基线中也有的 {needed} 个样本，现有 {found} 个"))]
     TooFewFixtures { needed: usize, found: usize },
-    /// A winner is to be confirmed on fixtures that were used to find it, or to confirm another one.
+    /// A winner is to be confirmed on fixtures that were used to find it, or to confirm another winner.
     #[error("{}", say!("a try against `{baseline}` used these fixtures: {}", "与 `{baseline}` 比较的尝试已用过这些样本：{}", fixtures.join(", ")))]
     UsedFixtures { fixtures: Vec<String>, baseline: String },
     /// The runtime cannot be started.
     #[error("{}", say!("failed to start the runtime: {_0}", "无法启动运行时：{_0}"))]
     Runtime(std::io::Error),
-    /// The periodic tasks of a run ended before it did.
+    /// The periodic tasks of a run ended before the run.
     #[error("{}", say!("the clock stopped", "时钟已停止"))]
     ClockStopped,
 }

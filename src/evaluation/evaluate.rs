@@ -40,17 +40,17 @@ use models::{Lane, Prices};
 use store::cache::{Layered, Lookup, Store};
 use store::remote::{SharedCache, SharedSummary};
 
-/// Evaluates what `request` names: opens the project, runs what is stale, publishes the results. `listener` receives
-/// each step as it happens.
+/// Does an evaluation: opens the project, runs what is stale, and publishes the results. `listener` receives each step
+/// as it happens.
 ///
 /// # Errors
 /// The project or the request has faults; the cache or the label is locked or damaged; a file cannot be written. Cells
-/// that fail are no error: the [`Outcome`] has them.
+/// that fail are not errors; the [`Outcome`] has them.
 pub fn evaluate(request: Request, listener: &mut dyn FnMut(&Event<'_>)) -> Result<Outcome, EvaluationError> {
     let listening = Listening::new(listener);
     let (file, profile) = (request.project.file.clone(), request.project.profile.clone());
     let (prepared, store) = match request.part {
-        // Its cache is its own; that of the project is not locked.
+        // A part has its own cache; that of the project is not locked.
         Some(PartRequest::Run(_)) => {
             let prepared = Prepared::new(request, &listening)?;
             let store = open_store(prepared.cache(), &listening)?;
@@ -91,7 +91,7 @@ fn run_and_publish(prepared: Prepared, store: Store, listening: &Listening<'_>) 
     };
     drop(files);
     let PublishedRun { manifest, summary, refused, publication } = published;
-    // A cache that can keep nothing more has said so.
+    // If the cache can keep nothing more, that was already reported.
     let unsynced = synced.err().filter(|_| !is_broken);
     Ok(Outcome { manifest, summary, refused, publication, ending, merge: coverage, unpushed, unsynced })
 }
@@ -104,7 +104,7 @@ struct PublishedRun {
     publication: Publication,
 }
 
-/// Publishes a part of the matrix: the reports are made of all parts.
+/// Publishes a part of the matrix, without reports: these are made from all parts together.
 fn publish_part(
     manifest: Manifest,
     lines: RunLines,
@@ -117,7 +117,7 @@ fn publish_part(
     Ok(PublishedRun { manifest, summary: None, refused: None, publication })
 }
 
-/// Writes all files, or the manifest alone where the published ones are the same.
+/// Writes all files, or only the manifest if the other published files would stay the same.
 fn publish_set(
     pipeline: &Pipeline,
     mut manifest: Manifest,
@@ -136,7 +136,7 @@ fn publish_set(
         return Ok(PublishedRun { manifest, summary: Some(summary), refused: None, publication });
     }
     let few = lines.finish(&store)?;
-    // Without rows at hand no context is looked up: what the store keeps in memory is let go.
+    // Without rows in memory no context is needed, so the memory of the store is freed.
     let store = few.is_some().then_some(store);
     let PublishedResults { mut manifest, summary, refused } =
         publish(pipeline, &folder, manifest, few.zip(store.as_ref()), reference)?;
@@ -146,7 +146,7 @@ fn publish_set(
     Ok(PublishedRun { manifest, summary: Some(summary), refused, publication })
 }
 
-/// An evaluation whose inputs are validated; nothing of it has been written or spent yet.
+/// An evaluation whose inputs are validated, before anything is written or spent.
 struct Prepared {
     pipeline: Pipeline,
     label: Label,
@@ -158,12 +158,12 @@ struct Prepared {
     merge: Option<Merge>,
 }
 
-/// A run whose actions are over, and whose files are not published.
+/// A run whose actions have ended and whose files are not yet published.
 struct ExecutedRun {
     manifest: Manifest,
     ending: Ending,
     lines: RunLines,
-    /// The published set, whose files may be those of this run.
+    /// The published set, if its files may be the same as those of this run.
     earlier: Option<PublishedFiles>,
     /// Whether the cache can keep nothing more.
     is_broken: bool,
@@ -217,14 +217,14 @@ impl Prepared {
                 let shared = connect_parts(role, remote, &pipeline, part.as_ref(), &label, listening)?;
                 (Some(shared.0), shared.1)
             }
-            // Offline, nothing is sent to anybody.
+            // Offline, nothing is sent.
             None if request.offline => (None, None),
             None => (connect_remote(remote, declared, listening, SharedCache::new)?, None),
         };
         let options = EngineOptions {
             budget: Arc::new(Budget::new(limits)),
             offline: request.offline || is_merge,
-            // Each part has decided that for itself.
+            // Each part was given this permission or not.
             allow_weak_judge: request.allow_weak_judge || is_merge,
             refresh: request.refresh.clone(),
             jobs: request.jobs,
@@ -238,12 +238,12 @@ impl Prepared {
         Ok(Prepared { pipeline, label, design, request, writer, options, part, merge })
     }
 
-    /// The cache that the evaluation writes.
+    /// The cache that the evaluation writes to.
     fn cache(&self) -> &Path {
         &self.pipeline.cache
     }
 
-    /// Refuses to begin a part whose judges are untested: every part would ask the same cases.
+    /// Refuses to begin a part whose judges are untested, because every part would ask the same cases.
     fn require_selftest(&self, store: &Store) -> Result<(), EvaluationError> {
         let Prepared { pipeline, options, .. } = self;
         let Some(shared) = options.shared.as_ref().filter(|_| Matrix::new(pipeline).counts().judge > 0) else {
@@ -259,7 +259,7 @@ impl Prepared {
         }
     }
 
-    /// Begins the result set, runs the matrix and fills the manifest in.
+    /// Begins the result set, runs the matrix and completes the manifest.
     fn execute(&self, store: &Store, listening: &Listening<'_>) -> Result<ExecutedRun, EvaluationError> {
         let Prepared { pipeline, options, writer, request, .. } = self;
         check_cost_limit(pipeline, store, options)?;
@@ -272,7 +272,7 @@ impl Prepared {
         let shared = options.shared.as_ref();
         let lines = LineFiles::begin(pipeline, folder, cells.judge, earlier.is_some())?;
         let mut recorder = Recorder::begin(folder, lines)?;
-        // A part may have no chain; then it asks no judge either.
+        // A part without chains runs nothing, not even the self-test of the judges.
         let run = match cells.all() {
             0 => RunOutcome::default(),
             _ => run_matrix(pipeline, store, options, Some(folder), listening, Some(&mut recorder))?,
@@ -290,7 +290,7 @@ impl Prepared {
         manifest.models = ended.run.models;
         let regrader = Regrader { pipeline, store, options };
         if has_judge_to_check(&regrader) && ending <= Ending::Incomplete && self.part.is_none() {
-            // Rows that are not written are read where the published set has the same ones.
+            // If rows are not written because the published set has the same rows, they are read there.
             let published = earlier.as_ref().filter(|earlier| self.has_rows_of(earlier, &manifest, &lines));
             if published.is_none() {
                 lines = lines.write(store)?;
@@ -318,13 +318,13 @@ impl Prepared {
         Ok(ExecutedRun { manifest, ending, lines, earlier, is_broken, summary })
     }
 
-    /// Compares a run whose rows are finished with its baseline, counts it in the ledger, and checks its judges. What the
-    /// verdicts rest on besides the rows is so found out once and kept in the manifest: whoever makes the report anew sends
-    /// nothing, and what is tried later changes nothing. `rows` are there if they are few. A comparison that is refused is
+    /// Compares a run whose rows are finished with its baseline, counts it in the ledger, and checks its judges for
+    /// drift. The manifest keeps the results, on which verdicts depend besides the rows. So making a report again sends
+    /// nothing, and later tries do not change it. `rows` are given if they are few. A comparison that is refused is
     /// reported with the results.
     ///
     /// # Errors
-    /// Rows that cannot be read, a cache or a file that cannot be written.
+    /// Rows cannot be read; the cache or a file cannot be written.
     fn record_comparison(
         &self,
         regrader: &Regrader<'_>,
@@ -338,30 +338,30 @@ impl Prepared {
         let set = gather(folder, manifest, rows)?;
         let lines = text_edits_in(Some(regrader.store));
         let compared = compared_to_baseline(&self.pipeline, &set, baseline.confirms, &lines).ok().flatten();
-        let Some((counted, of_baseline)) = compared else { return Ok((Tried::default(), Regradings::default())) };
-        let unrecorded = if baseline.is_recorded { record_tries(&counted.tries, &of_baseline).err() } else { None };
+        let Some((counted, other)) = compared else { return Ok((Tried::default(), Regradings::default())) };
+        let unrecorded = if baseline.is_recorded { record_tries(&counted.tries, &other).err() } else { None };
         if let Some(error) = unrecorded {
             let text = say!("the ledger of tries does not count this run: {error}", "尝试记录未计入本次运行：{error}");
             counts.on_event(&scheduler::Event::Warning(text))?;
         }
-        let regradings = regrader.check_drift(&counted.comparison, folder, &of_baseline, listening, counts)?;
+        let regradings = regrader.check_drift(&counted.comparison, folder, &other, listening, counts)?;
         Ok((counted.tried, regradings))
     }
 
-    /// Whether the published set has the rows of a run that has written none.
+    /// Whether a run wrote no rows and the published set has the same rows.
     fn has_rows_of(&self, published: &PublishedFiles, manifest: &Manifest, lines: &RunLines) -> bool {
         let rows = lines.digest(Matrix::new(&self.pipeline).counts().compress);
         let source = source_of_files(manifest, rows, self.writer.shows_reference());
         lines.are_deferred() && source == Some(published.made.source)
     }
 
-    /// The published set, if the run may turn out to have the same files. Whoever follows a run reads its rows.
+    /// The published set, if the run may have the same files. A run that is followed always writes its own rows.
     fn published_files(&self, begun: &Manifest) -> Option<PublishedFiles> {
         let is_whole = self.part.is_none() && self.merge.is_none();
         if is_whole && !self.request.is_followed { PublishedFiles::find(&self.writer, begun) } else { None }
     }
 
-    /// The manifest of the run that begins. Stores the texts that later explain a change.
+    /// The manifest at the start of the run. Stores the texts that can later explain a change.
     fn begin(&self, store: &Store) -> Manifest {
         let Prepared { pipeline, request, .. } = self;
         let mut manifest = Manifest::begin(self.label.as_str(), &now(), self.design.clone());
@@ -386,7 +386,7 @@ impl Prepared {
         manifest
     }
 
-    /// Finishes the list of actions and fills in what was sent and paid.
+    /// Finishes the list of actions and records in the manifest what was sent and paid.
     fn record_spending(
         &self,
         manifest: &mut Manifest,
@@ -402,7 +402,7 @@ impl Prepared {
     }
 }
 
-/// A winner is confirmed on fixtures that no try used, nor another winner.
+/// Refuses to confirm a winner on fixtures that a try used, or that confirmed another winner.
 fn refuse_used_fixtures(design: &Design, baseline: &ResultsFolder) -> Result<(), EvaluationError> {
     let tries = Tries::read(baseline)?;
     let designs = variant_designs(design).into_values().collect();
@@ -414,7 +414,7 @@ fn refuse_used_fixtures(design: &Design, baseline: &ResultsFolder) -> Result<(),
     }
 }
 
-/// A part's folder may be gone before its batches have ended.
+/// Refuses batches in a part, because its folder may be gone before they end.
 fn refuse_batches(pipeline: &Pipeline) -> Result<(), EvaluationError> {
     match stage_models(pipeline).find(|model| model.lane == Lane::Batch) {
         Some(model) => Err(EvaluationError::BatchedPart { model: model.reference.clone() }),
@@ -422,8 +422,8 @@ fn refuse_batches(pipeline: &Pipeline) -> Result<(), EvaluationError> {
     }
 }
 
-/// Copies what a part of the matrix finds in the project's cache into the part's own, so that it is pushed like what
-/// the part makes.
+/// Copies the outputs that a part needs from the project's cache into the part's own cache, so that they are pushed
+/// together with the part's new outputs.
 fn copy_known(part: &PartOfRun, pipeline: &Pipeline, store: &Store) -> Result<(), EvaluationError> {
     let known = open_snapshot(part.project_cache())?;
     if !known.is_empty() {
@@ -437,7 +437,7 @@ fn now() -> String {
     base::clock::now().to_string()
 }
 
-/// What the comparison may leave out: a run of some fixtures is compared on what both sides have.
+/// What the comparison may leave out. A run of selected fixtures or probes is compared only on what both sides have.
 fn scope(Request { project, baseline, .. }: &Request) -> ComparisonScope {
     let (fixtures, probes) = (&project.selection.fixtures, &project.selection.probes);
     if baseline.as_ref().is_some_and(|baseline| baseline.only_common) {

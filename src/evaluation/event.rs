@@ -1,4 +1,4 @@
-//! What an evaluation reports while it goes on.
+//! What an evaluation reports while it runs.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -21,35 +21,35 @@ pub enum Event<'a> {
     Opened { pipeline: &'a Pipeline, warnings: &'a Problems },
     /// This process runs a part of the matrix.
     Part(&'a PartOfRun),
-    /// The pipeline declares a remote that is not used, because this is a CI job that was given none.
+    /// The pipeline declares a remote, but it is not used, because this is a CI job and its command names no remote.
     RemoteIgnored,
-    /// The remote cannot be connected to; the run continues without it.
+    /// The connection to the remote failed; the run continues without the remote.
     RemoteUnavailable(&'a RemoteError),
-    /// The remote has given what it has, and the run is about to pay for the rest.
+    /// Everything that the remote has was pulled, and the run is about to pay for the rest.
     RemoteLacks { url: &'a str, estimate: &'a CostEstimate },
-    /// Something odd about the remote.
+    /// A warning about the remote.
     RemoteWarning(&'a str),
-    /// Something odd about the cache.
+    /// A notice about the cache.
     CacheNotice(&'a str),
-    /// So many pulled entries are of writers that are not trusted, and count as missing.
+    /// The number of pulled entries whose writers are not trusted; they count as missing.
     Untrusted(u64),
-    /// The hosts and programs that the project uses, if it was not reported before.
+    /// The hosts and programs that the project uses, if they were not reported before.
     Access(&'a ExternalAccess),
     /// The actions begin.
     Started(&'a Started<'a>),
-    /// More cells of a stage turned up.
+    /// A stage has more cells than was known at the start.
     Added { stage: StageName, cells: u64 },
     /// What happened to a cell.
     Step(&'a scheduler::Event<'a>),
-    /// How far the work is, twice a second.
+    /// The progress of the work, twice a second.
     Progress(&'a ProgressSnapshot),
-    /// No more actions are begun and none is under way; what follows takes a moment.
+    /// No actions are in progress and no more will begin.
     WorkIsOver,
     /// All actions are over; the results are not yet published.
     Ended(&'a Ended),
     /// What was exchanged with the remote.
     Exchanged(&'a SharedSummary),
-    /// Pulled outputs differ from those that the earlier results of the label were made from: some of their keys.
+    /// Pulled outputs differ from those of the earlier results of the label; `keys` are some of their keys.
     OutputsChanged { label: &'a str, keys: &'a [ActionKey] },
 }
 
@@ -57,7 +57,7 @@ pub enum Event<'a> {
 #[derive(Debug)]
 pub struct Started<'a> {
     pub pipeline: &'a Pipeline,
-    /// Where the rows are written to; `None` of work without rows.
+    /// Where the rows are written to; `None` if the work has no rows.
     pub folder: Option<&'a ResultsFolder>,
     /// The number of cells in each stage.
     pub stages: Vec<(StageName, u64)>,
@@ -72,7 +72,7 @@ pub struct ProgressSnapshot {
     pub stop: StopRequest,
 }
 
-/// Passes events to a listener. The work and its progress report in turns, on one thread.
+/// Passes events to a listener. The work and the report of its progress share a thread, so they take turns.
 pub struct Listening<'l>(RefCell<&'l mut dyn FnMut(&Event<'_>)>);
 
 impl<'l> Listening<'l> {

@@ -1,6 +1,6 @@
-//! The check of judges on answers of the run: in some that were graded well, one expected fact is made false wherever it is
-//! mentioned, and they are graded again. A judge who reads facts grades nearly all of them lower; one who does not passed its
-//! self-test by other means, and its grades of this run mean little.
+//! The check of judges with answers of the run. Some answers that were graded well are changed: one expected fact is
+//! made false wherever it is mentioned. Then they are graded again. A judge that checks facts grades nearly all of them
+//! lower. If a judge does not, it passed its self-test by other means, and its grades in this run are not reliable.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use crate::plan::{AnswerToRegrade, Output, Task, regrading};
 use crate::results::{AnswerScores, Design, FalseFactCheck, ResultsFolder, Row, ScoredRow, SetError};
 use lexical::facts::with_false_value;
 
-/// Answers of which a judge grades at least this well.
+/// The lowest grade of an answer that can be used for the check.
 const GOOD: f64 = 3.0;
-/// Where more facts are expected, a false one may cost nothing.
+/// The maximum number of expected facts. With more facts, one false fact may not lower the grade.
 const MOST_FACTS: usize = 4;
 
-/// An answer with a fact made false.
+/// An answer in which a fact was made false.
 struct FalseAnswer {
-    /// What the true one got.
+    /// The grade of the original answer.
     before: f64,
     task: Task,
 }
@@ -32,11 +32,11 @@ pub(super) fn has_judge_to_check(regrader: &Regrader<'_>) -> bool {
     regrader.pipeline.settings.regrade && regrader.pipeline.judges.iter().any(|judge| judge.model.is_asked())
 }
 
-/// Checks each judge that is a model. One with too few answers in which a fact can be made false is not checked, nor is one
-/// that may not be asked.
+/// Checks each judge that is a model. A judge is not checked if there are too few answers in which a fact can be made
+/// false, or if the judge may not be asked.
 ///
 /// # Errors
-/// Rows that cannot be read, a cache or a file that cannot be written.
+/// Rows cannot be read; the cache or a file cannot be written.
 pub(super) fn check_judges(
     regrader: &Regrader<'_>,
     folder: &ResultsFolder,
@@ -65,7 +65,8 @@ pub(super) fn check_judges(
     Ok(checks)
 }
 
-/// The answers to ask a judge about, no more than a check has; none where they are too few for any.
+/// The answers that a judge grades in a check, at most as many as the larger check needs; none if there are too few for
+/// the smaller check.
 fn false_answers(
     regrader: &Regrader<'_>,
     judge: JudgeIx,
@@ -93,7 +94,7 @@ fn false_answer(regrader: &Regrader<'_>, judge: JudgeIx, design: &Design, row: &
     Some(FalseAnswer { before: fact_score(&row.dimensions)?, task })
 }
 
-/// The answers that a judge graded well, each by a name without meaning.
+/// The answers that a judge graded well, by their digests, so that their order is arbitrary.
 fn candidates(judge: &str, folder: &ResultsFolder) -> Result<BTreeMap<Digest, AnswerRows>, EvaluationError> {
     let mut found = BTreeMap::new();
     for (place, row) in folder.rows()?.scored().enumerate() {
@@ -110,7 +111,7 @@ fn is_candidate(row: &ScoredRow) -> bool {
     row.judge_n == 1 && row.open_book.is_none() && (1..=MOST_FACTS).contains(&row.facts.len()) && is_good
 }
 
-/// The mean of the dimensions that are about facts.
+/// The mean of the two dimensions that are about facts.
 fn fact_score(scores: &AnswerScores) -> Option<f64> {
     Some((scores.get(&Dimension::Accuracy)? + scores.get(&Dimension::Completeness)?) / 2.0)
 }

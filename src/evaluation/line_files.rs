@@ -1,8 +1,8 @@
 //! The files of lines that a run writes: rows, contexts, constraints.
 //!
-//! As long as every row comes from a memo, and the published set of the label may have the very same files, nothing is
-//! written: it is only noted where the memos are. With the first row that was made, what was noted is written, and from
-//! then on every row as it comes.
+//! As long as every row comes from a memo and the published set of the label may have the same files, nothing is
+//! written; only the keys of the memos are noted. When the first row is made, the rows of the noted memos are written,
+//! and from then on every row is written at once.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,19 +20,19 @@ use store::cache::Store;
 pub(super) struct LineFiles {
     rows: RowsFile,
     contexts: LinesFile<CompressCell>,
-    /// The lines of sessions with a rule in them, if there are such.
+    /// The lines of sessions into which a rule was put, if there are any.
     constraints: Option<LinesFile<CompressCell>>,
-    /// Memos that were found and not written yet; `None` once rows are written as they come.
+    /// Memos whose rows are not written yet; `None` as soon as rows are written at once.
     deferred: Option<Vec<RecalledRows>>,
     /// The digest of the memo of each context.
     digests: BTreeMap<CompressCell, Digest>,
 }
 
-/// Where the rows of a context are, and where they belong.
+/// The memo with the rows of a context, and the places where these belong.
 #[derive(Clone, Debug)]
 pub(super) struct RecalledRows {
     pub(super) cell: CompressCell,
-    /// The places of its rows among all rows.
+    /// The places of the context's rows among all rows.
     pub(super) places: Vec<u64>,
     /// The key of the memo.
     pub(super) key: Digest,
@@ -41,7 +41,7 @@ pub(super) struct RecalledRows {
 /// The rows of one context, in the order of the matrix: the content of a memo.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ContextRows {
-    /// What is unusual about the context.
+    /// The warnings about the context.
     pub(super) warnings: Vec<String>,
     /// The line of the context itself.
     pub(super) context: String,
@@ -49,7 +49,7 @@ pub(super) struct ContextRows {
 }
 
 impl ContextRows {
-    /// Reads the memo with its digest; `None` where there is none, or it is damaged.
+    /// Reads the memo and its digest; `None` if it is missing or damaged.
     pub(super) fn read(store: &Store, key: &Digest) -> Option<(ContextRows, Digest)> {
         let bytes = store.read_memo(key)?;
         Some((postcard::from_bytes(&bytes).ok()?, Digest::hash(&bytes)))
@@ -63,9 +63,9 @@ impl ContextRows {
     }
 }
 
-/// The lines of a run that is over.
+/// The lines of a run whose actions have ended.
 pub(super) enum RunLines {
-    /// Every row came from a memo, and none is written: the published set may have them.
+    /// Every row came from a memo, and none is written, because the published set may have the same rows.
     Deferred(Box<LineFiles>),
     Written(WrittenLines),
 }
@@ -90,7 +90,7 @@ impl RunLines {
         }
     }
 
-    /// Identifies the rows of all contexts, in their order; `None` unless those of `contexts` contexts are known.
+    /// The digest of the rows of all contexts, in their order; `None` unless the rows of `contexts` contexts are known.
     pub(super) fn digest(&self, contexts: u64) -> Option<Digest> {
         let digests = match self {
             RunLines::Deferred(lines) => &lines.digests,
@@ -103,10 +103,10 @@ impl RunLines {
         (digests.len() as u64 == contexts).then(|| all.finish())
     }
 
-    /// The same, all of them written.
+    /// Writes the lines that are not written yet, and returns all of them.
     ///
     /// # Errors
-    /// What the file system says.
+    /// A file cannot be written.
     pub(super) fn write(self, store: &Store) -> Result<RunLines, FileError> {
         match self {
             RunLines::Deferred(lines) => Ok(RunLines::Written(lines.finish(store)?)),
@@ -114,10 +114,10 @@ impl RunLines {
         }
     }
 
-    /// Writes what is not written yet. Returns the rows, if they are few.
+    /// Writes the lines that are not written yet. Returns the rows, if they are few.
     ///
     /// # Errors
-    /// What the file system says.
+    /// A file cannot be written.
     pub(super) fn finish(self, store: &Store) -> Result<Option<Vec<ListedRow>>, FileError> {
         match self {
             RunLines::Deferred(lines) => Ok(lines.finish(store)?.few),
@@ -127,11 +127,11 @@ impl RunLines {
 }
 
 impl LineFiles {
-    /// Begins the files of a result set of at most `rows` rows in `folder`. `defers` is whether they may turn out to be
-    /// those of the published set.
+    /// Begins the files of a result set of at most `rows` rows in `folder`. `defers` is whether they may be the same as
+    /// the files of the published set.
     ///
     /// # Errors
-    /// What the file system says.
+    /// A file cannot be written.
     pub(super) fn begin(
         pipeline: &Pipeline,
         folder: &ResultsFolder,
@@ -156,10 +156,10 @@ impl LineFiles {
         self.digests.insert(cell, digest);
     }
 
-    /// Adds rows from a memo, which `rows` has read.
+    /// Adds rows from a memo, which was read into `rows`.
     ///
     /// # Errors
-    /// What the file system says.
+    /// A file cannot be written.
     pub(super) fn add_recalled(&mut self, recalled: RecalledRows, rows: &ContextRows) -> Result<(), FileError> {
         match &mut self.deferred {
             Some(deferred) => deferred.push(recalled),
@@ -171,25 +171,25 @@ impl LineFiles {
     /// Adds the line of a context, which has no end of line.
     ///
     /// # Errors
-    /// What the file system says.
+    /// A file cannot be written.
     pub(super) fn add_context(&mut self, store: &Store, cell: CompressCell, line: &str) -> Result<(), FileError> {
         self.write_deferred(store)?;
         self.write_context(cell, line)
     }
 
-    /// Adds rows; `places` are those of the `lines` among all rows.
+    /// Adds rows; `places` are the places of the `lines` among all rows.
     ///
     /// # Errors
-    /// What the file system says.
+    /// A file cannot be written.
     pub(super) fn add_rows(&mut self, store: &Store, places: &[u64], lines: &str) -> Result<(), FileError> {
         self.write_deferred(store)?;
         self.rows.append(places, lines)
     }
 
-    /// Ends the run that gave these lines: they are finished, unless nothing of them is written yet.
+    /// Ends the run that gave these lines. The files are finished, unless nothing is written yet.
     ///
     /// # Errors
-    /// What the file system says.
+    /// A file cannot be written.
     pub(super) fn end_run(self, store: &Store) -> Result<RunLines, FileError> {
         Ok(if self.deferred.is_some() {
             RunLines::Deferred(Box::new(self))
@@ -198,7 +198,7 @@ impl LineFiles {
         })
     }
 
-    /// Puts the lines in order.
+    /// Finishes the files, which puts their lines in order.
     fn finish(mut self, store: &Store) -> Result<WrittenLines, FileError> {
         self.write_deferred(store)?;
         let few = self.rows.finish()?;
@@ -207,7 +207,7 @@ impl LineFiles {
         Ok(WrittenLines { few, digests: self.digests })
     }
 
-    /// Writes what was noted, and all that comes from now on.
+    /// Writes the rows of the noted memos. From now on rows are written at once.
     fn write_deferred(&mut self, store: &Store) -> Result<(), FileError> {
         for recalled in self.deferred.take().into_iter().flatten() {
             let Some((rows, _)) = ContextRows::read(store, &recalled.key) else {

@@ -1,8 +1,8 @@
-//! Looks: fixtures are added until a comparison has a verdict; those that are not needed are not paid for.
+//! Looks: fixtures are added until a comparison has a verdict, so that unnecessary fixtures are not paid for.
 //!
-//! There is a look after each of [`LOOKS`], in the order of the transcripts' digests, which nobody chooses. Every look
-//! tests at [`stats::thresholds::LOOK_ALPHA`], so that all looks together find a nonexistent difference no more
-//! often than one comparison at 5%. A look is a run of its label that only adds to the previous look.
+//! There is a look after each of [`LOOKS`] fixtures, in the order of the transcripts' digests, which nobody chooses.
+//! Every look tests at [`stats::thresholds::LOOK_ALPHA`], so that all looks together find a nonexistent difference no
+//! more often than one comparison at 5%. A look is a run of the label that only adds to the previous look.
 
 use super::comparison::side_in;
 use super::error::EvaluationError;
@@ -10,25 +10,25 @@ use super::project::open_project;
 use super::request::Request;
 use crate::results::{Label, Manifest, ResultsFolder, open_side};
 
-/// Fixtures after which there is a look.
+/// The numbers of fixtures after which there is a look.
 const LOOKS: [usize; 3] = [4, 8, 12];
 
-/// The looks of a run, those that took place before left out.
+/// The looks of a run that have not yet taken place.
 #[derive(Clone, Debug)]
 pub struct Looks {
-    /// The selected fixtures that the baseline has too, in the order in which they are added.
+    /// The selected fixtures that the baseline also has, in the order in which they are added.
     fixtures: Vec<String>,
     /// The numbers of fixtures after which there is a look.
     pub sizes: Vec<usize>,
 }
 
 impl Looks {
-    /// The fixtures of the look after `size` of them.
+    /// The fixtures of the look after `size` fixtures.
     pub fn fixtures(&self, size: usize) -> Vec<String> {
         self.fixtures.iter().take(size).cloned().collect()
     }
 
-    /// The fixtures of the last look.
+    /// The number of fixtures of the last look.
     pub fn most(&self) -> usize {
         self.sizes.last().copied().unwrap_or_default()
     }
@@ -53,7 +53,7 @@ pub fn looks(request: &Request, label: &Label) -> Result<Looks, EvaluationError>
         return Err(EvaluationError::TooFewFixtures { needed: first, found: fixtures.len() });
     }
     let earlier = ResultsFolder::new(&pipeline.results, label).manifest().ok().filter(|_| !request.replace);
-    // A look that already took place needs these.
+    // The fixtures of the looks that already took place.
     let begun = earlier.and_then(|earlier| fixtures.iter().rposition(|name| earlier.design.fixture(name).is_some()));
     let begun = begun.map_or(0, |at| at + 1);
     let last = largest.min(fixtures.len());
@@ -61,7 +61,7 @@ pub fn looks(request: &Request, label: &Label) -> Result<Looks, EvaluationError>
     Ok(Looks { fixtures, sizes })
 }
 
-/// Adds what the look before sent and paid.
+/// Adds what the previous look sent and paid.
 pub(super) fn add_look(manifest: &mut Manifest, before: &Manifest) {
     manifest.started.clone_from(&before.started);
     manifest.wall_s += before.wall_s;

@@ -1,4 +1,5 @@
-//! Where the parts of a run meet: each pushes what it made and its record, and their merge reads both.
+//! The remote through which the parts of a run are merged: each part pushes its outputs and its record, and the merge
+//! reads both.
 
 use super::engine::runtime;
 use super::error::EvaluationError;
@@ -12,8 +13,8 @@ use crate::results::{Label, Manifest};
 use store::cache::Store;
 use store::remote::{GivenRemote, PartName, RemoteError, RemoteSettings, SharedCache};
 
-/// Connects a process that runs a part or merges all with the remote that they meet in, and reads what it has.
-/// Returns the records of the parts, too, where they are merged.
+/// Connects to the remote of the parts and reads what it has. If the parts are merged, the result includes their
+/// records.
 ///
 /// # Errors
 /// There is no remote, or it cannot be read; there is nothing to merge.
@@ -45,7 +46,7 @@ pub(super) fn connect_parts(
     Ok((shared.reconnected()?, merge))
 }
 
-/// Pushes what a part made and was not pushed while it ran, and its record, which is its manifest.
+/// Pushes the outputs of a part that were not pushed while it ran, and its record, which is its manifest.
 pub(super) fn push_part(
     part: &PartOfRun,
     shared: Option<SharedCache>,

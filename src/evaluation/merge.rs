@@ -1,6 +1,6 @@
-//! The results of a matrix that ran in parts, made from what the parts pushed. The matrix is run as ever, but no model is
-//! asked: what the remote has is pulled, and a missing part is missing cells. Here are the parts' records: which parts
-//! there are, and what they sent and paid, which the manifest adds up.
+//! The results of a matrix that ran in parts, made from what the parts pushed. The matrix is run as usual, but no model
+//! is asked: everything that the remote has is pulled, and cells of a missing part are missing. This module reads the
+//! records of the parts: which parts there are, and what they sent and paid, which the manifest sums up.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -19,11 +19,11 @@ use store::remote::{FoundRecord, SharedSummary};
 #[derive(Debug)]
 pub(super) struct Merge {
     of: NonZeroU32,
-    /// Each time that a part ran, the oldest first.
+    /// Every run of every part, the oldest first.
     attempts: Vec<Manifest>,
 }
 
-/// What a merge found of the parts.
+/// Which parts a merge found, and in what state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergeCoverage {
     /// Parts that pushed no record.
@@ -32,9 +32,9 @@ pub struct MergeCoverage {
     pub incomplete: Vec<PartNumber>,
     /// Parts that two processes ran at the same time.
     pub doubled: Vec<PartNumber>,
-    /// The engine of all parts, where it is one.
+    /// The engine of all parts, if they have the same engine.
     pub engine: Option<Engine>,
-    /// Actions of which two parts made an output each: both are paid for, and one is used.
+    /// The number of actions that two parts performed: both outputs are paid for, and one is used.
     pub made_twice: u64,
 }
 
@@ -48,10 +48,10 @@ impl MergeCoverage {
 }
 
 impl Merge {
-    /// Reads the records of the parts of `label`. Those of another project, design or version are left out.
+    /// Reads the records of the parts of `label`. Records of another project, design or version are left out.
     ///
     /// # Errors
-    /// There is none that belongs to this project as it is now.
+    /// No record belongs to this project in its current state.
     pub(super) fn new(
         pipeline: &Pipeline,
         label: &Label,
@@ -78,7 +78,8 @@ impl Merge {
         }
     }
 
-    /// The runs that count: the last of each part, and those before it that ended early since one was complete.
+    /// The runs that count: the last run of each part, and the runs before it that ended early, back to the last
+    /// complete one.
     fn counted(&self) -> BTreeMap<PartNumber, Vec<&Manifest>> {
         let mut by_part: BTreeMap<PartNumber, Vec<&Manifest>> = BTreeMap::new();
         for attempt in &self.attempts {
@@ -94,7 +95,7 @@ impl Merge {
         by_part
     }
 
-    /// Which parts there are.
+    /// Which parts were found, and in what state.
     pub(super) fn coverage(&self, remote: Option<&SharedSummary>) -> MergeCoverage {
         let counted = self.counted();
         let all = (1..=self.of.get()).filter_map(|index| PartNumber::new(index, self.of.get()).ok());
@@ -118,12 +119,12 @@ impl Merge {
         }
     }
 
-    /// Adds to the manifest what the parts did. `has_all` says whether every cell has its result.
+    /// Adds to the manifest what the parts did. `has_all` is whether every cell has its result.
     pub(super) fn complete(&self, manifest: &mut Manifest, has_all: bool) {
         let counted = self.counted();
         let parts: Vec<&Manifest> = counted.values().flatten().copied().collect();
         add_parts(manifest, &parts);
-        // One after another in a part, side by side among parts.
+        // The runs of a part were one after another; the parts ran in parallel.
         let times = counted.values().map(|runs| runs.iter().map(|run| run.wall_s).sum());
         manifest.wall_s = times.fold(0.0, f64::max);
         if has_all {
@@ -134,7 +135,7 @@ impl Merge {
     }
 }
 
-/// Whether two runs of a part were under way at the same time. Times are RFC 3339 in UTC, so they sort as texts.
+/// Whether two runs of a part overlapped in time. Times are RFC 3339 in UTC, so they sort as texts.
 fn overlap(one: &Manifest, other: &Manifest) -> bool {
     ends_after_start_of(one, other) && ends_after_start_of(other, one)
 }
@@ -143,7 +144,7 @@ fn ends_after_start_of(one: &Manifest, other: &Manifest) -> bool {
     one.ended.as_ref().is_none_or(|ended| *ended > other.started)
 }
 
-/// What a part measured otherwise than this project would now; nothing where names and orders alone differ.
+/// How the design of a part differs from the project's current design; empty if only names and orders differ.
 fn differences(part: &Manifest, design: &Design) -> Vec<String> {
     let DesignChange { conflicts, additions } = DesignChange::between(&part.design, design);
     let mut differences: Vec<String> = conflicts;
@@ -151,7 +152,7 @@ fn differences(part: &Manifest, design: &Design) -> Vec<String> {
     differences
 }
 
-/// What all parts sent and paid.
+/// Adds up what all parts sent and paid.
 fn add_parts(manifest: &mut Manifest, parts: &[&Manifest]) {
     manifest.merged = parts.iter().filter_map(|part| MergedPart::new(part)).collect();
     // The merge itself sent nothing.
@@ -170,7 +171,7 @@ fn add_parts(manifest: &mut Manifest, parts: &[&Manifest]) {
         if let Some(counts) = manifest.stages.get_mut(&stage) {
             let sent = parts.iter().filter_map(|part| part.stages.get(&stage)).map(|counts| counts.prompt_cache);
             counts.prompt_cache = sent.fold(counts.prompt_cache, Add::add);
-            // Of an action that two parts executed one output stands.
+            // Actions that two parts executed count once.
             counts.executed = (counts.executed + executed).min(counts.executed + counts.cached);
             counts.cached = counts.actions.saturating_sub(counts.executed + counts.failed);
         }

@@ -1,8 +1,9 @@
 //! The evaluation of a project: opens it, plans, runs what is stale and publishes the results.
 //!
-//! [`evaluate`] is the one way to run a matrix. It takes a [`Request`], reports each step as an [`Event`] to a listener,
-//! and returns an [`Outcome`]. Whoever calls it decides what is printed and which exit code follows: `compeval run`,
-//! `--watch`, `--until-decided` and the live page are short drivers of it, and so can another program be.
+//! [`evaluate`] is the only way to run a matrix. It takes a [`Request`], reports each step as an [`Event`] to a
+//! listener, and returns an [`Outcome`]. The caller decides what is printed and which exit code follows.
+//! `compeval run`, `--watch`, `--until-decided` and the live page are short callers, and another program can be a
+//! caller, too.
 //!
 //! Deliberately absent: terminals, arguments, wording of results, exit codes.
 

@@ -9,29 +9,28 @@ use crate::scheduler::RunOutcome;
 use store::cache::CacheError;
 use store::remote::RemoteError;
 
-/// What an evaluation came to.
+/// The result of an evaluation.
 #[derive(Debug)]
 pub struct Outcome {
     /// What was run, spent and found.
     pub manifest: Manifest,
-    /// The scores; `None` of a part of the matrix, whose reports are made with those of all parts.
+    /// The scores; `None` for a part of the matrix, because its scores are made together with those of all parts.
     pub summary: Option<Summary>,
     /// Why the results were not compared with the baseline of the request.
     pub refused: Option<EvaluationError>,
     /// Where the files are.
     pub publication: Publication,
-    /// How the run ended.
     pub ending: Ending,
-    /// What a merge found of the parts.
+    /// Which parts a merge found.
     pub merge: Option<MergeCoverage>,
-    /// Why what a part made is not in the remote.
+    /// Why the outputs of a part are not in the remote.
     pub unpushed: Option<RemoteError>,
-    /// Why the cache is not on disk, where the run did not already end because of it.
+    /// Why the cache is not on disk, unless the run already ended because of that.
     pub unsynced: Option<CacheError>,
 }
 
 impl Outcome {
-    /// Where the files are.
+    /// The folder of the files.
     pub fn folder(&self) -> &ResultsFolder {
         let (Publication::Published(folder) | Publication::Beside(folder)) = &self.publication;
         folder
@@ -43,22 +42,22 @@ impl Outcome {
 pub enum Ending {
     /// All cells have their results.
     Complete,
-    /// Work is left: offline, or in batches that are open.
+    /// Work is left, because the run was offline or batches are open.
     Pending,
     /// Some cells failed or are missing.
     Incomplete,
-    /// A budget stopped it.
+    /// A budget stopped the run.
     Budget,
-    /// It was asked to stop.
+    /// The run was asked to stop.
     Interrupted,
     /// A judge failed its self-test, or the cache could keep nothing more.
     Broken,
 }
 
-/// The actions of a run that are over.
+/// A run whose actions have ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// What the scheduler says.
+    /// What the scheduler returned.
     pub run: RunOutcome,
     /// The failed checks of each judge that was tested.
     pub weaknesses: BTreeMap<String, Vec<String>>,
@@ -68,13 +67,13 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// How the run ended. What fails or exceeds the budget is final only when every batch has ended.
+    /// How the run ended. Failures and an exceeded budget are final only if no batch is open.
     pub fn ending(&self) -> Ending {
         let ending = self.gravest();
         if !self.run.batches.is_empty() && ending < Ending::Interrupted { Ending::Pending } else { ending }
     }
 
-    /// The gravest of all that ended the run, open batches left aside.
+    /// The gravest way in which the run ended, without regard to open batches.
     fn gravest(&self) -> Ending {
         let RunOutcome { untested, unaccounted, budget, weak_judges, broken, interrupted, skipped, .. } = &self.run;
         let is_incomplete = !untested.is_empty() || !unaccounted.is_empty() || !self.failures.is_empty();
@@ -86,7 +85,7 @@ impl Ended {
             (is_incomplete, Ending::Incomplete),
             (*skipped > 0, Ending::Pending),
         ];
-        found.into_iter().find_map(|(is, ending)| is.then_some(ending)).unwrap_or(Ending::Complete)
+        found.into_iter().find_map(|(is_so, ending)| is_so.then_some(ending)).unwrap_or(Ending::Complete)
     }
 
     /// The outcome that the manifest records.

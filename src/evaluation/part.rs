@@ -1,4 +1,4 @@
-//! The part of the matrix that this process runs: its number, its chains, its folders.
+//! The part of the matrix that this process runs: its number, chains and folders.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use crate::pipeline::Pipeline;
 use crate::results::{Label, PartFolder};
 use store::remote::{GivenRemote, RemoteMode};
 
-/// What a process does of a matrix that runs in parts.
+/// What a process does in a matrix that runs in parts.
 #[derive(Clone, Copy, Debug)]
 pub enum PartRequest {
-    /// Runs one of them, and pushes what it makes.
+    /// Runs a part, and pushes its outputs.
     Run(NumberedPart),
-    /// Makes the results of so many from what they pushed. Asks no model.
+    /// Makes the results from what this many parts pushed. Asks no model.
     Merge(NonZeroU32),
 }
 
@@ -26,7 +26,7 @@ impl PartRequest {
         }
     }
 
-    /// The remote as this needs it: a part pushes, a merge reads.
+    /// The remote with the mode that is needed: a part writes to it, a merge only reads.
     pub(super) fn remote(self, given: GivenRemote) -> GivenRemote {
         let mode = match self {
             PartRequest::Run(_) => RemoteMode::Write,
@@ -41,12 +41,12 @@ impl PartRequest {
 pub struct NumberedPart {
     pub number: PartNumber,
     pub engine: Option<Engine>,
-    /// Whether the providers' limits are not divided among the parts.
+    /// Whether the part may use the whole limits of the providers; otherwise the parts divide them.
     pub whole_limits: bool,
 }
 
 impl NumberedPart {
-    /// Processes that the providers' limits are divided among.
+    /// The number of processes that divide the limits of the providers.
     pub fn sharers(self) -> Option<NonZeroU32> {
         (!self.whole_limits).then_some(self.number.of())
     }
@@ -55,16 +55,16 @@ impl NumberedPart {
 /// A part with its chains of the matrix.
 #[derive(Debug)]
 pub struct PartOfRun {
-    /// What the manifest says of it.
+    /// The record of the part in the manifest.
     pub record: PartRecord,
     assignment: Assignment,
-    /// The project's cache, which is read beside the part's own and never locked: on a shared file system all parts
-    /// read it.
+    /// The project's cache, which is read in addition to the part's own cache. It is never locked, because on a shared
+    /// file system all parts read it.
     project_cache: PathBuf,
 }
 
 impl PartOfRun {
-    /// Leaves `pipeline` the chains of the part, and gives it the part's cache and results folder.
+    /// Restricts `pipeline` to the chains of the part, and sets the part's cache and results folder.
     pub fn restrict(pipeline: &mut Pipeline, part: NumberedPart, label: &Label) -> PartOfRun {
         let NumberedPart { number, engine, .. } = part;
         let assignment = Assignment::new(pipeline, number.of());
@@ -81,22 +81,22 @@ impl PartOfRun {
         &self.project_cache
     }
 
-    /// Its part of the estimated work, of the money and of the requests, from 0 to 1.
+    /// The part's share of the estimated work, the money and the requests, from 0 to 1.
     pub fn share(&self) -> f64 {
         self.assignment.share(self.record.number)
     }
 
-    /// The work of the largest part, in means of all.
+    /// The work of the largest part divided by the mean of all parts.
     pub fn largest_to_mean(&self) -> f64 {
         self.assignment.largest_to_mean()
     }
 
-    /// Its chains (a method on a fixture each).
+    /// The number of chains of the part; a chain is a method on a fixture.
     pub fn chains(&self) -> usize {
         self.assignment.part(self.record.number).chains.len()
     }
 
-    /// The chains of the whole matrix.
+    /// The number of chains of the whole matrix.
     pub fn chains_of_all(&self) -> usize {
         self.assignment.chains()
     }

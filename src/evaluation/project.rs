@@ -1,4 +1,4 @@
-//! The project at hand: read and checked, with its cache.
+//! Opens the project and its cache.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use crate::pipeline::{OpenError, OpenRequest, Opened, Pipeline, Problems, Projec
 use base::files::this_command;
 use base::threads::both;
 use models::{ApiKey, ModelUse};
-use store::cache::{CacheError, CacheSnapshot, LockHolder, Store};
+use store::cache::{CacheError, CacheSnapshot, Store};
 
-/// A variable of this process, unless it is empty. Apart from keys, variables are read here alone.
+/// An environment variable, unless it is empty. Apart from keys, variables are read only here.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -19,24 +19,24 @@ pub fn variable(name: &str) -> Option<String> {
 /// Reads and checks a project.
 ///
 /// # Errors
-/// All faults in its files; nothing is selected.
+/// The faults in its files; the selection is empty.
 pub fn open_project(request: &OpenRequest) -> Result<Opened, OpenError> {
     let opened = open(request, &variable);
     if let Ok(Opened { pipeline, .. }) = &opened {
-        // Also where nothing is sent: a fixture may contain a key.
+        // Keys are read even if nothing is sent, because a fixture may contain a key, which must not be shown.
         let variables = pipeline.providers.values().filter_map(|provider| provider.api_key.as_ref());
         variables.for_each(|name| drop(ApiKey::from_environment(name)));
     }
     opened
 }
 
-/// The paths of a project, without validating its files.
+/// The paths of a project. Its files are not validated.
 ///
 /// # Errors
-/// The faults that leave its paths unknown.
+/// The faults because of which the paths are unknown.
 pub fn paths_of_project(file: &Path, profile: Option<&str>) -> Result<ProjectPaths, Problems> {
     let paths = project_paths(file, profile, &variable)?;
-    // What is printed may contain a key that no file has in one piece: a text in several parts.
+    // Keys are read because printed text may contain a key although each file has only a piece of it.
     paths.keys.iter().for_each(|variable| drop(ApiKey::from_environment(variable)));
     Ok(paths)
 }
@@ -49,7 +49,7 @@ pub fn stage_models(pipeline: &Pipeline) -> impl Iterator<Item = &ModelUse> {
         .chain(pipeline.judges.iter().map(|judge| &judge.model))
 }
 
-/// Refuses to begin where a model that will be asked has no key. The error has the variable's name, never its value.
+/// Refuses to begin if a model that will be asked has no key. The error has the name of the variable, never its value.
 ///
 /// # Errors
 /// The first variable that is not set.
@@ -64,8 +64,8 @@ pub fn require_keys<'m>(models: impl IntoIterator<Item = &'m ModelUse>) -> Resul
     Ok(())
 }
 
-/// Opens the cache for writing and does `first` what must have gone well before it is made; side by side if it is there
-/// already, since both take a while. `existing` is where it would be.
+/// Opens the cache for writing and does `first`. A new cache is created only after `first` succeeded. If the cache
+/// exists at `existing`, both are done in parallel, since both take a while.
 ///
 /// # Errors
 /// Those of `first`; the cache is locked or damaged.
@@ -87,10 +87,10 @@ pub fn open_with_store<T, E: From<EvaluationError>>(
     Ok((done?, store.map_err(EvaluationError::from)?))
 }
 
-/// Opens the cache for writing; `COMPEVAL_CACHE` moves it, which the pipeline has seen to.
+/// Opens the cache for writing.
 ///
 /// # Errors
-/// It is a file; it is locked or damaged.
+/// The cache is a file; it is locked or damaged.
 pub fn open_store(cache: &Path, listening: &Listening<'_>) -> Result<Store, EvaluationError> {
     refuse_file(cache)?;
     let store = open_without_notices(cache)?;
@@ -99,7 +99,7 @@ pub fn open_store(cache: &Path, listening: &Listening<'_>) -> Result<Store, Eval
 }
 
 fn open_without_notices(cache: &Path) -> Result<Store, CacheError> {
-    Store::open(cache, &LockHolder { command: this_command() }, key_of)
+    Store::open(cache, &this_command(), key_of)
 }
 
 /// Reports the notices of the cache.
@@ -109,16 +109,16 @@ pub(super) fn report_notices(store: &Store, listening: &Listening<'_>) {
     }
 }
 
-/// Opens the cache for reading, also while another process writes.
+/// Opens the cache for reading, which is possible while another process writes to it.
 ///
 /// # Errors
-/// It is a file, or damaged.
+/// The cache is a file, or damaged.
 pub fn open_snapshot(cache: &Path) -> Result<CacheSnapshot, EvaluationError> {
     refuse_file(cache)?;
     Ok(CacheSnapshot::open(cache)?)
 }
 
-/// A cache is a folder.
+/// Refuses a file in the place of the cache, which is a folder.
 fn refuse_file(cache: &Path) -> Result<(), EvaluationError> {
     if cache.exists() && !cache.is_dir() {
         return Err(EvaluationError::CacheIsFile(cache.to_owned()));

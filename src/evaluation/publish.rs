@@ -19,7 +19,7 @@ use base::say;
 use base::threads::both;
 use store::cache::{CacheSnapshot, Lookup, Store};
 
-/// Worst probes that a report shows.
+/// The maximum number of worst probes that a report shows.
 const WORST: usize = 15;
 
 /// The files of a label that were made from its rows.
@@ -27,17 +27,17 @@ const WORST: usize = 15;
 pub struct PublishedResults {
     pub summary: Summary,
     pub manifest: Manifest,
-    /// Why it was not compared with the baseline that the run was given.
+    /// Why the results were not compared with the baseline of the run.
     pub refused: Option<EvaluationError>,
 }
 
-/// Writes every file of a label that is made from its rows. If these are few they are at hand, with the cache that has
-/// their contexts; else they are read from the folder one by one, and the page carries the summary alone. The files of
-/// runs are half of the work: they are written beside the others. `reference` is whether the reports show the published
-/// reference.
+/// Writes every file of a label that is made from its rows. If the rows are few, `at_hand` has them and the cache with
+/// their contexts. Otherwise they are read from the folder one by one, and the page has only the summary. The files of
+/// runs are half of the work, so they are written in parallel to the others. `reference` is whether the reports show
+/// the published scores.
 ///
 /// # Errors
-/// Rows that cannot be read, and what the file system says.
+/// Rows cannot be read, or a file cannot be written.
 pub fn publish<C: Lookup + ChunkCache + Sync>(
     pipeline: &Pipeline,
     folder: &ResultsFolder,
@@ -55,7 +55,7 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
         || {
             let set = gather(folder, manifest, rows)?;
             let lines = text_edits_in(cache);
-            // The manifest says what was counted and checked when the run ended.
+            // The manifest has the tries and regradings from the end of the run.
             let (comparison, refused) = match compared_to_baseline(pipeline, &set, false, &lines) {
                 Ok(compared) => (compared.map(|(counted, _)| counted.comparison), None),
                 Err(refusal) => (None, Some(refusal)),
@@ -103,7 +103,7 @@ impl ChunkCache for CacheSnapshot {
     }
 }
 
-/// Writes summary and report.md.
+/// Writes `summary.json` and `report.md`.
 fn write_summary(
     folder: &ResultsFolder,
     set: &ResultSet,
@@ -115,7 +115,7 @@ fn write_summary(
     Ok(folder.write(names::MARKDOWN, text)?)
 }
 
-/// The worst probes; only their rows are read whole.
+/// The worst probes. Only their rows are read with their texts.
 fn worst(folder: &ResultsFolder, design: &Design, rows: Option<&[ListedRow]>) -> Result<Vec<WorstProbe>, SetError> {
     let places = match rows {
         Some(rows) => worst_rows(design, rows.iter().map(|listed| Ok::<_, SetError>(&listed.row)), WORST)?,
@@ -175,7 +175,7 @@ pub(super) fn banks(pipeline: &Pipeline) -> BTreeMap<&str, &[Probe]> {
     pipeline.fixtures.iter().map(|loaded| (loaded.name(), loaded.bank.probes.as_slice())).collect()
 }
 
-/// The sessions that are as they were when they were run.
+/// The sessions that did not change since the run.
 pub(super) fn sessions<'a>(pipeline: &'a Pipeline, design: &Design) -> BTreeMap<&'a str, PageSession<'a>> {
     let sessions = pipeline.fixtures.iter().filter_map(|loaded| {
         let recorded = design.fixture(loaded.name())?.digests;

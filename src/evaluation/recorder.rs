@@ -1,4 +1,4 @@
-//! What a run leaves behind: rows as they come, keys, counts, failures, usage.
+//! Records a run: its rows as they are made, keys, counts, failures and usage.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +20,15 @@ pub(crate) struct Recorder {
     pub(super) counts: RunCounts,
 }
 
-/// What a run counts, also after its rows are finished.
+/// What is counted during a run, and also after its rows are finished.
 pub(super) struct RunCounts {
     keys: KeysFile,
     stages: BTreeMap<StageName, StageCounts>,
-    /// What the replies used and cost that gave an output.
+    /// Usage and cost of the replies that gave an output.
     useful: Useful,
     pub(super) failures: Vec<FailedAction>,
     notes: BTreeMap<String, u64>,
-    /// What a judge failed in, by judge.
+    /// The failed checks of each judge.
     pub(super) weaknesses: BTreeMap<String, Vec<String>>,
 }
 
@@ -64,7 +64,7 @@ impl Recorder {
     /// Begins to record into `folder`.
     ///
     /// # Errors
-    /// What the file system says.
+    /// A file cannot be written.
     pub(super) fn begin(folder: &ResultsFolder, lines: LineFiles) -> Result<Recorder, FileError> {
         Ok(Recorder { lines, counts: RunCounts::begin(folder)? })
     }
@@ -86,7 +86,7 @@ impl RunCounts {
         self.stages.entry(stage).or_default()
     }
 
-    /// Counts a cell whose action came to an end.
+    /// Counts a cell whose action ended.
     fn settled(&mut self, stage: StageName) -> &mut StageCounts {
         let counts = self.stage(stage);
         counts.cells += 1;
@@ -94,10 +94,10 @@ impl RunCounts {
         counts
     }
 
-    /// Finishes the list of actions and writes down what was counted.
+    /// Finishes the list of actions and writes the counts to the manifest.
     ///
     /// # Errors
-    /// What the file system says.
+    /// A file cannot be written.
     pub(super) fn finish(self, manifest: &mut Manifest, spent: &Spent) -> Result<(), FileError> {
         self.keys.finish()?;
         manifest.stages = self.stages;
@@ -162,12 +162,12 @@ impl Listener for RunCounts {
     }
 }
 
-/// Passes every step to the listener of the evaluation and to what records it.
+/// Passes every step to the listener of the evaluation and to the recorder.
 pub(super) struct Forwarder<'f, 'l> {
     pub(super) recorder: Option<&'f mut Recorder>,
     pub(super) store: &'f Store,
     pub(super) listening: &'f Listening<'l>,
-    /// What was made is pushed there.
+    /// Where new outputs are pushed to.
     pub(super) shared: Option<&'f SharedCache>,
     pub(super) is_offline: bool,
 }
@@ -178,12 +178,12 @@ impl Forwarder<'_, '_> {
         self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.lines.add_context(self.store, cell, line))
     }
 
-    /// Records rows; `places` are those of the `lines` among all rows.
+    /// Records rows; `places` are the places of the `lines` among all rows.
     pub(super) fn add_rows(&mut self, places: &[u64], lines: &str) -> Result<(), FileError> {
         self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.lines.add_rows(self.store, places, lines))
     }
 
-    /// Records the rows of a context that a memo has.
+    /// Records the rows of a context from a memo.
     pub(super) fn add_recalled(&mut self, recalled: RecalledRows, rows: &ContextRows) -> Result<(), FileError> {
         self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.lines.add_recalled(recalled, rows))
     }

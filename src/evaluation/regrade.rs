@@ -1,10 +1,10 @@
-//! Regrading: where every fixture differs from the baseline by about the same, a judge that has changed would explain it.
-//! So a few answers of the baseline are graded again, by the judges of today, in the requests of then.
+//! Regrading: if every fixture differs from the baseline by about the same amount, a change of the judge would explain
+//! it. So a few answers of the baseline are graded again, with the original requests.
 //!
-//! This is done when the rows of a run are finished and its comparison has such a verdict: before, nobody knows. The
-//! actions are executed like those of the run: with keys, within its budget, counted in its manifest. What they are keyed
-//! by besides their request are the grades of the judged side, so a repeated run asks nothing again, and one with other
-//! grades does.
+//! This is done when the rows of a run are finished and its comparison has such a verdict, which cannot be known
+//! earlier. The actions are executed like those of the run: with keys, within its budget, and counted in its manifest.
+//! Their keys include the grades of the judged side besides the request, so a repeated run asks nothing again, but a
+//! run with other grades does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,12 +30,12 @@ use stats::{REGRADED_ANSWERS, mean_of};
 use store::cache::{Lookup, Store};
 use store::remote::SharedCache;
 
-/// Answers of which the mean shift says too little if there are fewer.
+/// The minimum number of answers for a mean shift.
 const FEWEST_ANSWERS: usize = REGRADED_ANSWERS / 2;
-/// Answers that are looked at until enough of them can be sent.
+/// The maximum number of answers among which those are searched that can be sent.
 const LOOKED_AT: usize = 4 * REGRADED_ANSWERS;
 
-/// What grades the answers again.
+/// Grades answers again.
 pub(super) struct Regrader<'r> {
     pub(super) pipeline: &'r Pipeline,
     pub(super) store: &'r Store,
@@ -43,11 +43,11 @@ pub(super) struct Regrader<'r> {
 }
 
 impl Regrader<'_> {
-    /// Grades answers of the baseline again where the comparison has a verdict that a change of the judge would explain; else
-    /// does nothing.
+    /// Grades answers of the baseline again if the comparison has a verdict that a change of the judge would explain;
+    /// otherwise does nothing.
     ///
     /// # Errors
-    /// Rows that cannot be read, a cache or a file that cannot be written.
+    /// Rows cannot be read; the cache or a file cannot be written.
     pub(super) fn check_drift(
         &self,
         comparison: &Comparison,
@@ -118,13 +118,13 @@ struct Sides<'s> {
 
 /// An answer of the baseline that can be graded again.
 struct RegradedAnswer {
-    /// What each judge gave it, in the order of the pipeline; `None` where that judge gave nothing.
+    /// The original grades of each judge, in the order of the pipeline; `None` if a judge gave none.
     then: Vec<Option<AnswerScores>>,
-    /// One for each judge.
+    /// A task for each judge.
     tasks: Vec<Task>,
 }
 
-/// Where the rows of one answer are.
+/// The places of the rows of an answer.
 #[derive(Default)]
 pub(super) struct AnswerRows {
     pub(super) fixture: String,
@@ -132,7 +132,7 @@ pub(super) struct AnswerRows {
 }
 
 impl Sides<'_> {
-    /// The answers to grade again for a method of the judged side, or for the mean over all.
+    /// The answers to grade again for a method of the judged side; a `subject` of `None` is the mean over methods.
     fn answers(&self, subject: Option<&str>) -> Result<Vec<RegradedAnswer>, EvaluationError> {
         let occasion = self.occasion(subject)?;
         let chosen = spread(self.candidates(subject)?, LOOKED_AT);
@@ -154,7 +154,7 @@ impl Sides<'_> {
         self.comparison.methods.iter().filter(|(name, _)| subject.is_none_or(|subject| subject == *name)).collect()
     }
 
-    /// Identifies what the answers are graded again for: the grades that may be the work of a judge that has changed.
+    /// The digest of the grades that a change of the judge may explain, and for which the answers are graded again.
     fn occasion(&self, subject: Option<&str>) -> Result<Digest, EvaluationError> {
         let design = self.judged.manifest()?.design;
         let names: BTreeSet<&String> = self.methods(subject).into_iter().map(|(name, _)| name).collect();
@@ -169,7 +169,7 @@ impl Sides<'_> {
         Ok(Digest::of_json(&grades))
     }
 
-    /// The answers of the baseline that the verdict rests on, each by a name without meaning.
+    /// The answers of the baseline on which the verdict depends, by their digests, so that their order is arbitrary.
     fn candidates(&self, subject: Option<&str>) -> Result<BTreeMap<Digest, AnswerRows>, EvaluationError> {
         let methods = self.methods(subject);
         let mut found: BTreeMap<Digest, AnswerRows> = BTreeMap::new();
@@ -184,7 +184,7 @@ impl Sides<'_> {
         Ok(found)
     }
 
-    /// Whether the verdict on one of these methods rests on a row of the baseline.
+    /// Whether the verdict on one of these methods depends on a row of the baseline.
     fn is_candidate(&self, row: &ScoredRow, methods: &[(&String, &MethodComparison)]) -> bool {
         let name = variant(self.design, row);
         row.open_book.is_none()
@@ -197,8 +197,8 @@ impl Sides<'_> {
             })
     }
 
-    /// An answer, from the rows of its judges. `None` where it cannot be sent as it was then: its context is not in the
-    /// cache, or the project has it no more.
+    /// An answer from the rows of its judges. `None` if the original request cannot be sent: the context is not in the
+    /// cache, or the project no longer has the answer's probe.
     fn answer(&self, rows: &[&Row], occasion: Digest) -> Option<RegradedAnswer> {
         let row = *rows.first()?;
         let probe = self.regrader.probe(row)?;
@@ -206,20 +206,20 @@ impl Sides<'_> {
         let name = name_of_answer(row);
         let answer = AnswerToRegrade { name: &name, probe, text: &row.answer, context: context.as_deref() };
         let tasks = regradings(self.regrader.pipeline, answer, occasion).ok()?;
-        let of_judges = self.design.judges.iter().map(|judge| rows.iter().find(|row| row.judge == judge.name));
-        let then = of_judges.map(|row| row.map(|row| row.dimensions.clone())).collect();
+        let rows_by_judge = self.design.judges.iter().map(|judge| rows.iter().find(|row| row.judge == judge.name));
+        let then = rows_by_judge.map(|row| row.map(|row| row.dimensions.clone())).collect();
         Some(RegradedAnswer { then, tasks })
     }
 }
 
 impl Regrader<'_> {
-    /// The probe that an answer is to; `None` where the project has it no more.
+    /// The probe of an answer; `None` if the project no longer has it.
     pub(super) fn probe(&self, row: &Row) -> Option<&Probe> {
         let loaded = self.pipeline.fixtures.iter().find(|loaded| loaded.name() == row.fixture)?;
         loaded.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)
     }
 
-    /// The context behind an answer of a result set with this design; the inner `None` is one that judges do not see.
+    /// The context of an answer in a result set with this design; the inner `None` is a context that judges do not see.
     pub(super) fn context(&self, design: &Design, row: &Row) -> Option<Option<String>> {
         if !self.pipeline.settings.judge_context {
             return Some(None);
@@ -233,18 +233,18 @@ impl Regrader<'_> {
     }
 }
 
-/// Identifies the answer of a row, whoever graded it, by a name without meaning.
+/// The digest that identifies the answer of a row; it is the same for all judges.
 pub(super) fn digest_of_answer(row: &ScoredRow) -> Digest {
     let at = (&row.fixture, row.point, &row.method, row.run);
     Digest::of_json(&(at, &row.probe, &row.answerer, row.answer_n))
 }
 
-/// Which answer a row is about, in names.
+/// Names the answer of a row in a way that people can read.
 pub(super) fn name_of_answer(row: &Row) -> String {
     format!("{} · {} · {} · {} · {}", row.fixture, row.point, row.method, row.run, row.probe)
 }
 
-/// The places of so many answers at most, a fixture after the other in turn.
+/// The places of at most `most` answers, taken from the fixtures in turn.
 pub(super) fn spread(answers: BTreeMap<Digest, AnswerRows>, most: usize) -> Vec<Vec<usize>> {
     let mut by_fixture: BTreeMap<String, Vec<Vec<usize>>> = BTreeMap::new();
     for AnswerRows { fixture, places } in answers.into_values() {
@@ -256,7 +256,8 @@ pub(super) fn spread(answers: BTreeMap<Digest, AnswerRows>, most: usize) -> Vec<
 }
 
 impl RegradedAnswer {
-    /// Its scores then and today, means over the judges that graded it both times. Takes the outputs of its tasks.
+    /// The original and the new scores, as means over the judges that graded the answer both times. Takes the outputs
+    /// of the answer's tasks.
     fn scores(
         &self,
         pipeline: &Pipeline,
@@ -275,9 +276,9 @@ impl RegradedAnswer {
     }
 }
 
-fn mean_scores(of_judges: &[AnswerScores]) -> AnswerScores {
+fn mean_scores(by_judge: &[AnswerScores]) -> AnswerScores {
     let means = Dimension::ALL.into_iter().filter_map(|dimension| {
-        Some((dimension, mean_of(of_judges.iter().filter_map(|scores| scores.get(&dimension).copied()))?))
+        Some((dimension, mean_of(by_judge.iter().filter_map(|scores| scores.get(&dimension).copied()))?))
     });
     means.collect()
 }
@@ -286,7 +287,7 @@ fn mean_scores(of_judges: &[AnswerScores]) -> AnswerScores {
 struct Steps<'s, 'l> {
     listening: &'s Listening<'l>,
     counts: &'s mut RunCounts,
-    /// What was made is pushed there.
+    /// Where new outputs are pushed to.
     shared: Option<&'s SharedCache>,
 }
 

@@ -1,4 +1,4 @@
-//! The shared cache of an evaluation, and entries that were made elsewhere: they are noted in the manifest, and compared with
+//! The shared cache of an evaluation. Entries that were made elsewhere are noted in the manifest, and compared with
 //! those that the earlier results of the label used.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +16,11 @@ pub fn trusted_keys(given: &GivenRemote, declared: &DeclaredRemote) -> BTreeSet<
     given.trusted(declared).iter().map(|writer| writer.key.to_string()).collect()
 }
 
-/// Connects to the remote, if there is one. One that cannot be connected to is reported and left out.
+/// Connects to the remote, if there is one. If the connection fails, this is reported, and there is no remote.
 ///
 /// # Errors
-/// The settings do not fit together, or this program was built without what the remote needs: every run would pay
-/// again.
+/// The settings do not fit together, or this program was built without what the remote needs. These are errors because
+/// otherwise every run would pay again.
 pub fn connect_remote<T>(
     given: GivenRemote,
     declared: &DeclaredRemote,
@@ -41,7 +41,7 @@ pub fn connect_remote<T>(
     }
 }
 
-/// Reports what there is to be said about the remote.
+/// Reports the warnings about the remote.
 pub(super) fn report_warnings(shared: &SharedCache, listening: &Listening<'_>) {
     for warning in shared.take_warnings() {
         listening.report(&Event::RemoteWarning(&warning));
@@ -59,7 +59,7 @@ pub(super) fn remote_use(summary: &SharedSummary) -> RemoteUse {
     }
 }
 
-/// Notes the entries that were made elsewhere: by files and by writers.
+/// Notes the entries that were made elsewhere, by files and by writers.
 pub(super) fn note_origins(
     store: &Store,
     folder: &ResultsFolder,
@@ -85,8 +85,8 @@ pub(super) fn note_origins(
     Ok(())
 }
 
-/// Reports outputs that differ from those that the earlier results of the label pin: they are not the same
-/// measurement.
+/// Reports outputs that differ from those that the earlier results of the label pin, because then the results are not
+/// the same measurement.
 pub(super) fn report_changed_outputs(results: &Path, manifest: &Manifest, listening: &Listening<'_>) {
     if manifest.pulled.is_empty() {
         return;

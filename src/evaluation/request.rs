@@ -1,4 +1,4 @@
-//! What is to be evaluated.
+//! The request for an evaluation.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,42 +12,42 @@ use crate::results::{Label, Manifest};
 use crate::scheduler::{BatchOptions, BudgetLimits, StopRequest};
 use store::remote::GivenRemote;
 
-/// What is to be evaluated, and how far. The default of every field but `project` is what `compeval run` does without
+/// What is to be evaluated, and how. The defaults of all fields except `project` are those of `compeval run` without
 /// flags.
 #[derive(Debug, Default)]
 pub struct Request {
-    /// The project, and the part of its matrix. Whether keys are needed, and how many processes share the providers'
-    /// limits, follows from the fields below.
+    /// The project and the selection of its matrix. The fields below decide whether keys are needed, and how many
+    /// processes share the limits of the providers.
     pub project: OpenRequest,
-    /// The name of the result set; `None` is the time.
+    /// The label of the result set; `None` makes one from the time.
     pub label: Option<Label>,
-    /// Replaces results of another design, which are kept under another label.
+    /// Whether to replace results of another design, which are kept under another label.
     pub replace: bool,
     /// Stages whose cached outputs are made anew.
     pub refresh: BTreeSet<Stage>,
-    /// What this process does of a matrix that runs in parts; `None` runs all of it.
+    /// What this process does in a matrix that runs in parts; `None` runs the whole matrix.
     pub part: Option<PartRequest>,
-    /// What may be spent.
+    /// How much may be spent.
     pub limits: BudgetLimits,
-    /// Actions under way at once; `None` is what the providers may carry.
+    /// The number of actions in progress at once; `None` is the number that the providers allow.
     pub jobs: Option<usize>,
-    /// Sends no request and starts no program.
+    /// Whether to send no requests and start no programs.
     pub offline: bool,
-    /// Continues with a judge that fails its self-test.
+    /// Whether to continue with a judge that failed its self-test.
     pub allow_weak_judge: bool,
-    /// What is done about open batches.
+    /// How open batches are treated.
     pub batches: BatchOptions,
     /// What the results are compared with.
     pub baseline: Option<Baseline>,
-    /// The shared cache, as flags and environment say.
+    /// The shared cache that flags and environment name.
     pub remote: GivenRemote,
     /// Whether somebody reads the rows while they are written.
     pub is_followed: bool,
-    /// Whether the hosts and programs that the project uses are reported if they never were.
+    /// Whether to report the hosts and programs that the project uses, unless they were reported before.
     pub reports_access: bool,
-    /// The look before this one: its requests and costs count as this run's, too.
+    /// The previous look, whose requests and costs also count for this run.
     pub look_before: Option<Manifest>,
-    /// Asks the run to stop; `None` never does.
+    /// Receives requests to stop; with `None` there are none.
     pub stop: Option<watch::Receiver<StopRequest>>,
 }
 
@@ -60,9 +60,9 @@ pub struct Baseline {
     pub only_common: bool,
     /// Whether fixtures are added until there is a verdict.
     pub until_decided: bool,
-    /// Whether a winner is tested on fixtures that no try used: the verdict is not corrected for tries.
+    /// Whether a winner is tested on fixtures that no try used, so that the verdict is not corrected for tries.
     pub confirms: bool,
-    /// Whether the ledger of the baseline counts the run.
+    /// Whether the run is added to the ledger of the baseline.
     pub is_recorded: bool,
 }
 

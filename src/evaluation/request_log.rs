@@ -17,7 +17,7 @@ impl RequestLog {
     /// Counts an event and logs it.
     pub(super) fn on_event(&self, event: &ClientEvent) {
         match describe(event) {
-            Some(words) => tracing::info!("{words}"),
+            Some(message) => tracing::info!("{message}"),
             None => tracing::debug!(?event),
         }
         let counter = match event {
@@ -38,16 +38,16 @@ fn describe(event: &ClientEvent) -> Option<String> {
             Some(say!("{provider} reports a rate limit", "{provider} 报告速率限制"))
         }
         ClientEvent::Retrying { provider, model, cause, wait, .. } => {
-            let until = if wait.is_zero() { String::new() } else { format!(" in {}", in_words(wait)) };
-            Some(format!("retrying {provider}/{model}{until}: {cause}"))
+            let delay = if wait.is_zero() { String::new() } else { format!(" in {}", seconds(wait)) };
+            Some(format!("retrying {provider}/{model}{delay}: {cause}"))
         }
         ClientEvent::Paused { provider, model, wait } => {
-            Some(format!("{provider}/{model} is paused for {}", in_words(wait)))
+            Some(format!("{provider}/{model} is paused for {}", seconds(wait)))
         }
     }
 }
 
-fn in_words(wait: &Duration) -> String {
+fn seconds(wait: &Duration) -> String {
     format!("{:.2} s", wait.as_secs_f64())
 }
 

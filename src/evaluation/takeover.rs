@@ -1,7 +1,9 @@
-//! The take-over of files: where a run would write what the published set of its label has, only the manifest is written.
+//! The take-over of files: if a run would write the same files that the published set of its label has, only the
+//! manifest is written.
 //!
-//! That is known from the digests of the rows of all contexts, and from the manifest: the files of a set are made from
-//! these alone. Files that were edited or removed are made anew, as are those of a comparison, which rest on another set.
+//! Whether the files would be the same follows from the manifest and from the digests of the rows of all contexts,
+//! because the files are made only from these. Files that were edited or removed are written again. So are the files of
+//! a run with a baseline, because they also depend on another set.
 
 use super::error::EvaluationError;
 use crate::action::{Digest, DigestBuilder};
@@ -17,7 +19,7 @@ pub(super) struct PublishedFiles {
 }
 
 impl PublishedFiles {
-    /// The set that the run would replace, if a run that begins with this manifest may come to the same files.
+    /// The set that the run would replace, if a run that begins with this manifest may have the same files.
     pub(super) fn find(writer: &LabelWriter, begun: &Manifest) -> Option<PublishedFiles> {
         let folder = writer.replaced()?;
         let manifest = folder.manifest().ok()?;
@@ -26,13 +28,13 @@ impl PublishedFiles {
         Some(PublishedFiles { folder, manifest, made })
     }
 
-    /// Where it is.
+    /// The folder of the published set.
     pub(super) fn folder(&self) -> &ResultsFolder {
         &self.folder
     }
 
-    /// The summary of the set, if a run with this manifest would write the very same files. `keys` is the digest of its
-    /// file of keys, `source` that of what the other files would be made from.
+    /// The summary of the set, if a run with this manifest would write the same files. `keys` is the digest of its file
+    /// of keys; `source` is the digest of what its other files would be made from.
     pub(super) fn summary(&self, manifest: &Manifest, source: Digest, keys: Digest) -> Option<Summary> {
         let is_same = self.made.source == source
             && self.made.files.get(names::KEYS) == Some(&keys)
@@ -43,8 +45,8 @@ impl PublishedFiles {
     }
 }
 
-/// Identifies what the files of a set are made from beside its manifest; `None` of a set whose files rest on more, and of
-/// one that is incomplete. `rows` identifies the rows of all contexts.
+/// The digest of what the files of a set are made from besides its manifest; `None` if the set is incomplete, or if its
+/// files also depend on something else. `rows` is the digest of the rows of all contexts.
 pub(super) fn source_of_files(manifest: &Manifest, rows: Option<Digest>, reference: bool) -> Option<Digest> {
     let is_whole = manifest.outcome == Outcome::Complete && manifest.part.is_none() && manifest.merged.is_empty();
     let rows = rows.filter(|_| is_whole && manifest.compared_to.is_none())?;
@@ -53,10 +55,10 @@ pub(super) fn source_of_files(manifest: &Manifest, rows: Option<Digest>, referen
     Some(source.finish())
 }
 
-/// What a set that was just written was made from, and its files.
+/// The source and the files of a set that was just written.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// A file cannot be read.
 pub(super) fn made_files(folder: &ResultsFolder, source: Digest) -> Result<MadeFiles, EvaluationError> {
     Ok(MadeFiles { source, files: folder.file_digests()? })
 }

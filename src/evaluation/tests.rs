@@ -22,16 +22,16 @@ fn request(folder: &tempfile::TempDir, label: &str) -> Request {
 #[test]
 fn a_whole_matrix_runs_without_a_terminal_and_then_from_the_cache() {
     let folder = project();
-    let mut heard = Vec::new();
-    let mut hear = |event: &Event<'_>| match event {
-        Event::Opened { warnings, .. } => heard.push(format!("opened, warned: {}", !warnings.is_empty())),
-        Event::Started(started) => heard.push(format!("started {} stages", started.stages.len())),
-        Event::WorkIsOver => heard.push("over".to_owned()),
-        Event::Ended(ended) => heard.push(format!("ended {:?}", ended.ending())),
+    let mut events = Vec::new();
+    let mut listener = |event: &Event<'_>| match event {
+        Event::Opened { warnings, .. } => events.push(format!("opened, warned: {}", !warnings.is_empty())),
+        Event::Started(started) => events.push(format!("started {} stages", started.stages.len())),
+        Event::WorkIsOver => events.push("over".to_owned()),
+        Event::Ended(ended) => events.push(format!("ended {:?}", ended.ending())),
         _ => {}
     };
-    let outcome = evaluate(request(&folder, "first"), &mut hear).unwrap();
-    assert_eq!(heard, ["opened, warned: false", "started 4 stages", "over", "ended Complete"]);
+    let outcome = evaluate(request(&folder, "first"), &mut listener).unwrap();
+    assert_eq!(events, ["opened, warned: false", "started 4 stages", "over", "ended Complete"]);
     assert_eq!(outcome.manifest.outcome, results::Outcome::Complete);
     let executed = |outcome: &Outcome| outcome.manifest.stages[&StageName::Judge].executed;
     assert!(executed(&outcome) > 0 && outcome.unsynced.is_none());
@@ -51,22 +51,22 @@ fn parts_meet_in_a_folder_and_their_merge_asks_no_model() {
     base::files::create_private_folder(&shared.path().join("remote")).unwrap();
     let url = format!("fs://{}", shared.path().join("remote").display());
     let remote = || GivenRemote { url: Some(url.parse().unwrap()), is_named: true, ..GivenRemote::default() };
-    let asked = |part| Request { part: Some(part), remote: remote(), ..request(&folder, "parts") };
+    let part_request = |part| Request { part: Some(part), remote: remote(), ..request(&folder, "parts") };
     let merge = || PartRequest::Merge(std::num::NonZeroU32::new(2).unwrap());
-    assert!(matches!(evaluate(asked(merge()), &mut |_| {}), Err(EvaluationError::NoParts { .. })));
+    assert!(matches!(evaluate(part_request(merge()), &mut |_| {}), Err(EvaluationError::NoParts { .. })));
     for index in [1, 2] {
         let number = PartNumber::new(index, 2).unwrap();
         let part = PartRequest::Run(NumberedPart { number, engine: None, whole_limits: false });
-        let outcome = evaluate(asked(part), &mut |_| {}).unwrap();
+        let outcome = evaluate(part_request(part), &mut |_| {}).unwrap();
         assert!(outcome.summary.is_none() && outcome.manifest.part.is_some() && outcome.unpushed.is_none());
         assert!(!outcome.folder().path().join("report.md").exists());
         if index == 1 {
             assert!(!folder.path().join("results/parts/manifest.json").exists(), "the label has no results yet");
-            let early = evaluate(asked(merge()), &mut |_| {}).unwrap();
+            let early = evaluate(part_request(merge()), &mut |_| {}).unwrap();
             assert_eq!(early.merge.unwrap().missing, [PartNumber::new(2, 2).unwrap()]);
         }
     }
-    let merged = evaluate(asked(merge()), &mut |_| {}).unwrap();
+    let merged = evaluate(part_request(merge()), &mut |_| {}).unwrap();
     assert_eq!((merged.ending, merged.merge), (Ending::Complete, Some(MergeCoverage::default())));
     let rows = |folder: &tempfile::TempDir, label: &str| {
         std::fs::read_to_string(folder.path().join("results").join(label).join("cells.jsonl")).unwrap()

@@ -7,31 +7,36 @@ use serde_json::{Map, Value};
 
 use super::criterion::CriterionId;
 use super::score::CriterionScore;
+use base::locale::word;
+use base::say;
 use base::text::{one_line, shortened};
 
 /// How a reply breaks the contract. The judge is asked again, a bounded number of times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum ReplyFault {
-    #[error("the judge's reply holds no JSON object with `criterionResults`; it begins: {0}")]
+    #[error("{}", say!("the judge's reply holds no JSON object with `criterionResults`; it begins: {_0}", "评审的回复中没有含 `criterionResults` 的 JSON 对象；开头为：{_0}"))]
     NoGrading(String),
     /// More than one, and they differ.
-    #[error("the judge's reply holds {0} gradings that differ; expected one")]
+    #[error("{}", say!("the judge's reply holds {_0} gradings that differ; expected one", "评审的回复中有 {_0} 份不同的评分；应只有一份"))]
     SeveralGradings(usize),
-    /// The list is none.
-    #[error("`criterionResults` in the judge's reply is not a list")]
+    /// It is not a list.
+    #[error(
+        "{}",
+        word("`criterionResults` in the judge's reply is not a list", "评审回复中的 `criterionResults` 不是列表")
+    )]
     NotAList,
     /// An entry lacks its id.
-    #[error("entry {0} of `criterionResults` has no `criterionId`")]
+    #[error("{}", say!("entry {_0} of `criterionResults` has no `criterionId`", "`criterionResults` 的第 {_0} 项没有 `criterionId`"))]
     NoId(usize),
-    #[error("the judge scored `{0}`, which is not among the criteria it was given")]
+    #[error("{}", say!("the judge scored `{_0}`, which is not among the criteria it was given", "评审给 `{_0}` 打了分，而它不在所给的准则之中"))]
     Invented(String),
     /// Scored twice, and not alike.
-    #[error("the judge scored `{0}` more than once, and not alike")]
+    #[error("{}", say!("the judge scored `{_0}` more than once, and not alike", "评审给 `{_0}` 多次打分，且不一致"))]
     Contradicted(String),
-    #[error("the judge left out `{0}`")]
+    #[error("{}", say!("the judge left out `{_0}`", "评审漏掉了 `{_0}`"))]
     Missing(String),
     /// No number, a fraction, or outside the scale.
-    #[error("the judge gave `{id}` the score {score}; expected a whole number from 0 to 5")]
+    #[error("{}", say!("the judge gave `{id}` the score {score}; expected a whole number from 0 to 5", "评审给 `{id}` 打了 {score} 分；应为 0 至 5 的整数"))]
     OffScale {
         id: String,
         /// What was given, as JSON; `null` if nothing.
@@ -44,14 +49,14 @@ pub enum ReplyFault {
 /// Code fences and prose around the JSON object are passed over, `4.0` counts as 4, the case of ids is ignored, and a
 /// criterion that was scored again with the same score counts once.
 pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionScore>, ReplyFault> {
-    let grading = grading(text)?;
+    let grading = find_grading(text)?;
     let entries = grading.as_array().ok_or(ReplyFault::NotAList)?;
     let mut found: Vec<Option<CriterionScore>> = vec![None; criteria.len()];
     for (index, entry) in entries.iter().enumerate() {
         let id = entry.get("criterionId").and_then(Value::as_str).ok_or(ReplyFault::NoId(index + 1))?.trim();
-        let known = place(criteria, id).and_then(|at| criteria.get(at).zip(found.get_mut(at)));
+        let known = position_of(criteria, id).and_then(|at| criteria.get(at).zip(found.get_mut(at)));
         let (criterion, slot) = known.ok_or_else(|| ReplyFault::Invented(excerpt(id)))?;
-        let score = scored(criterion, entry)?;
+        let score = read_score(criterion, entry)?;
         match slot {
             None => *slot = Some(score),
             // Small models repeat themselves; only what contradicts itself is no grade.
@@ -63,8 +68,8 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
     scores.map(|(id, score)| score.ok_or_else(|| ReplyFault::Missing(id.to_string()))).collect()
 }
 
-/// Which of the criteria is meant, whatever its case.
-fn place(criteria: &[CriterionId], id: &str) -> Option<usize> {
+/// The index of the criterion with this id, whatever its case.
+fn position_of(criteria: &[CriterionId], id: &str) -> Option<usize> {
     let exact = criteria.iter().position(|criterion| *criterion.0 == *id);
     exact.or_else(|| {
         let lower = id.to_lowercase();
@@ -72,7 +77,7 @@ fn place(criteria: &[CriterionId], id: &str) -> Option<usize> {
     })
 }
 
-fn scored(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, ReplyFault> {
+fn read_score(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, ReplyFault> {
     let given = entry.get("score").unwrap_or(&Value::Null);
     let whole = given.as_f64().filter(|score| score.fract() == 0.0 && (0.0..=5.0).contains(score));
     let reasoning = entry.get("reasoning").and_then(Value::as_str).unwrap_or("");
@@ -83,7 +88,7 @@ fn scored(criterion: &CriterionId, entry: &Value) -> Result<CriterionScore, Repl
 const KEY: &str = "criterionResults";
 
 /// The one value of `criterionResults` in the text.
-fn grading(text: &str) -> Result<Value, ReplyFault> {
+fn find_grading(text: &str) -> Result<Value, ReplyFault> {
     let mut gradings: Vec<Value> = Vec::new();
     let mut from = 0;
     while let Some(open) = text.get(from..).and_then(|rest| rest.find('{')).map(|at| from + at) {
@@ -108,7 +113,7 @@ fn grading(text: &str) -> Result<Value, ReplyFault> {
     }
 }
 
-/// Enough of a text to know it by, on one line.
+/// The beginning of a text, on one line, to recognise it by.
 fn excerpt(text: &str) -> String {
     const LENGTH: usize = 120;
     shortened(&one_line(text), LENGTH)

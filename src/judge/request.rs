@@ -1,7 +1,7 @@
 //! The blinded request: what a judge is sent about one answer.
 //!
-//! Blinding is by signature: nothing in scope here has a name of a method, fixture, model or label to leak. What
-//! is the same for all answers to a probe is made once ([`JudgeQuestion`]); an answer and its context are then
+//! Blinding follows from the signatures: nothing in scope here has a name of a method, fixture, model or label to leak.
+//! The parts that all answers to a probe share are made once ([`JudgeQuestion`]); an answer and its context are then
 //! put in by digest, without their bytes.
 
 use std::cell::RefCell;
@@ -18,18 +18,18 @@ use crate::action::{
 };
 use crate::probe::{Probe, one_or_several_facts};
 use base::fault::Fault;
-use base::locale::Locale;
+use base::locale::{Locale, word};
 use lexical::facts::Fact;
 use models::OutputSchema;
 use sessions::transcript::Role;
 
-/// What a judge's prompt may use: `request`, the JSON object with everything to grade.
+/// The variables of a judge's prompt: `request`, the JSON object with everything to grade.
 pub const VARIABLES: &[Variable] = &["request"];
 
-/// What a judge's own system message may use: `criteria`, their questions and anchors.
+/// The variables of a judge's own system message: `criteria`, their questions and anchors.
 pub const SYSTEM_VARIABLES: &[Variable] = &["criteria"];
 
-/// The prompts that a judge is asked by.
+/// The prompts of a judge's requests.
 #[derive(Clone, Copy, Debug)]
 pub struct JudgePrompts<'a> {
     /// What replaces the built-in system message. Criteria that it does not insert are put below it.
@@ -62,7 +62,7 @@ impl<'a> GroundTruthRef<'a> {
     }
 }
 
-/// The JSON object that stands for `request` in the prompt, as one who grades by rules reads it.
+/// The JSON object in the place of `request` in the prompt, as graders by rules read it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GradingRequest {
@@ -77,8 +77,13 @@ pub struct GradingRequest {
     pub rubric_criteria: Vec<CriterionId>,
 }
 
-const SHAPE: &str = "one object with `probe_question`, `model_response` and `rubric_criteria`, a list of ids; `compacted_context` \
-                     and `ground_truth` may be left out";
+fn expected() -> &'static str {
+    word(
+        "one object with `probe_question`, `model_response` and `rubric_criteria`, a list of ids; `compacted_context` \
+                     and `ground_truth` may be left out",
+        "一个对象，含 `probe_question`、`model_response` 和 `rubric_criteria`（id 列表）；`compacted_context` 与 `ground_truth` 可省略",
+    )
+}
 
 impl GradingRequest {
     /// Reads a request from the text of a file.
@@ -87,9 +92,13 @@ impl GradingRequest {
     /// The first fault of the JSON, with its place; a request without criteria.
     pub fn read(text: &str) -> Result<GradingRequest, Fault> {
         let request: GradingRequest =
-            serde_json::from_str(text).map_err(|error| Fault::json(text, 0, &error, SHAPE))?;
+            serde_json::from_str(text).map_err(|error| Fault::json(text, 0, &error, expected()))?;
         if request.rubric_criteria.is_empty() {
-            return Err(Fault::at(0..0, "`rubric_criteria` names no criterion", SHAPE));
+            return Err(Fault::at(
+                0..0,
+                word("`rubric_criteria` names no criterion", "`rubric_criteria` 没有写出准则"),
+                expected(),
+            ));
         }
         Ok(request)
     }
@@ -160,10 +169,10 @@ impl JudgeQuestion {
         };
         let request = request.string("question", self.question.clone()).fixed(&glue.answer).string("answer", answer);
         let request = match self.truth.clone() {
-            Some(truth) => request.fixed(&glue.truth).json("ground truth", truth),
+            Some(truth) => request.fixed(&glue.truth).raw("ground truth", truth),
             None => request,
         };
-        let request = request.fixed(&glue.criteria).json("criteria", self.ids.clone()).fixed(&glue.end).build();
+        let request = request.fixed(&glue.criteria).raw("criteria", self.ids.clone()).fixed(&glue.end).build();
         let prompt = self.template.fill("prompt", vec![("request", request)])?;
         Ok(vec![self.rubric.clone()?, RequestTurn::Text(Role::User, prompt)])
     }
@@ -178,8 +187,8 @@ impl JudgeQuestion {
     }
 }
 
-/// The shape of a reply that scores these criteria. Naming one takes longer than the rest of a question, and a rubric
-/// has a few: each is made once.
+/// The shape of a reply that scores these criteria. Hashing a shape takes longer than the rest of a question, and a
+/// rubric needs only a few, so each is made once.
 fn shape(criteria: &[CriterionId]) -> ReplyShape {
     thread_local! {
         static SHAPES: RefCell<HashMap<Vec<CriterionId>, ReplyShape>> = RefCell::default();
@@ -222,7 +231,7 @@ static GLUE: LazyLock<RequestFragments> = LazyLock::new(|| RequestFragments {
     end: "}".into(),
 });
 
-/// The system message of the program, up to the criteria.
+/// The built-in system message, up to the criteria.
 fn instructions(locale: Locale) -> &'static str {
     let english = include_str!("../../assets/prompts/en/judge-instructions.md");
     let chinese = include_str!("../../assets/prompts/zh/judge-instructions.md");
@@ -243,7 +252,8 @@ fn criteria_text(criteria: &[&Criterion]) -> String {
     text
 }
 
-/// The user's system message. A judge that is not given the criteria can grade nothing: those it does not insert follow.
+/// The user's system message. A judge cannot grade without the criteria, so they follow a message that does not insert
+/// them.
 fn own_system_message(system: &Template, criteria: &str) -> Result<Prompt, TemplateFault> {
     let prompt = system.fill("rubric", vec![("criteria", criteria.into())])?;
     let inserts = prompt.used().any(|(variable, _)| variable == "criteria");
@@ -272,8 +282,9 @@ fn known_truth(truth: GroundTruth) -> Option<InputValue> {
     (truth != GroundTruth::default()).then(|| InputValue::from(json!(truth).to_string()))
 }
 
-/// Within the vendors' strict modes: every property required, no further ones, no bounds on numbers or lists. The
-/// scale is spelt out instead: a server that holds its model to the schema then yields no score beyond it.
+/// A schema within the vendors' strict modes: every property is required, no others are allowed, and numbers and lists
+/// have no bounds. The scale is listed instead: a server that holds its model to the schema then yields no score beyond
+/// it.
 fn schema(criteria: &[CriterionId]) -> OutputSchema {
     let result = json!({
         "type": "object",
@@ -329,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_request_is_the_object_of_the_method() {
+    fn the_request_has_question_answer_context_truth_and_criteria() {
         let facts = facts();
         let superseded = [Fact { spellings: vec!["8080".into()] }];
         let truth = GroundTruthRef {
@@ -438,8 +449,7 @@ mod tests {
         assert!(!valid.is_valid(&json!({"criterionResults":[], "overall": 5})));
     }
 
-    /// What is next to a question in its bank, and the words of methods and providers, leave no trace in the
-    /// bytes; no other name is in scope.
+    /// Neither the fields beside a question in its bank nor the names of methods and providers appear in the bytes.
     #[test]
     fn judge_request_names_no_method() {
         let probe: Probe = serde_json::from_value(json!({

@@ -129,11 +129,11 @@ mod tests {
     #[test]
     fn both_languages_share_ids_weights_and_types() {
         let (en, zh) = (Rubric::built_in(Locale::En), Rubric::built_in(Locale::Zh));
-        let shape = |rubric: &Rubric| -> Vec<_> {
-            let of = |c: &Criterion| (c.id.clone(), c.dimension, c.weight.to_bits(), c.applies_to.clone());
-            rubric.criteria().iter().map(of).collect()
-        };
-        assert_eq!(shape(en), shape(zh));
+        let [shape_en, shape_zh] = [en, zh].map(|rubric| {
+            let criteria = rubric.criteria().iter();
+            criteria.map(|c| (&c.id, c.dimension, c.weight.to_bits(), &c.applies_to)).collect::<Vec<_>>()
+        });
+        assert_eq!(shape_en, shape_zh);
         assert_eq!(en.criteria().len(), 14);
         assert_ne!(en.digest(), zh.digest());
     }

@@ -9,6 +9,8 @@ use toml::de::{DeTable, DeValue};
 use super::criterion::{Anchors, Criterion, CriterionId, Dimension};
 use crate::probe::ProbeType;
 use base::fault::{Fault, suggestion};
+use base::locale::word;
+use base::say;
 
 const KEYS: [&str; 7] = ["id", "name", "dimension", "weight", "applies_to", "question", "anchors"];
 const ANCHORS: [&str; 3] = ["0", "3", "5"];
@@ -24,12 +26,21 @@ pub(super) fn read(text: &str) -> Result<Vec<Criterion>, Vec<Fault>> {
             found = true;
             criteria = reader.read_criteria(value);
         } else {
-            reader.faults.push(Fault::unknown_key(key.span(), key.get_ref(), "a rubric", &["criteria"]));
+            reader.faults.push(Fault::unknown_key(
+                key.span(),
+                key.get_ref(),
+                word("a rubric", "评分细则"),
+                &["criteria"],
+            ));
         }
     }
     if !found {
         let start = 0..text.len().min(1);
-        reader.report(start, "the rubric has no criteria", "write one [[criteria]] table for each criterion");
+        reader.report(
+            start,
+            word("the rubric has no criteria", "评分细则中没有准则"),
+            word("write one [[criteria]] table for each criterion", "请为每条准则写一个 [[criteria]] 表"),
+        );
     } else if reader.faults.is_empty() {
         reader.faults.extend(uncovered(&criteria));
     }
@@ -38,15 +49,29 @@ pub(super) fn read(text: &str) -> Result<Vec<Criterion>, Vec<Fault>> {
 
 fn syntax_fault(text: &str, error: &toml::de::Error) -> Fault {
     let place = error.span().unwrap_or(0..text.len().min(1));
-    Fault::at(place, error.message(), "a rubric is TOML with one [[criteria]] table for each criterion")
+    Fault::at(
+        place,
+        error.message(),
+        word(
+            "a rubric is TOML with one [[criteria]] table for each criterion",
+            "评分细则是 TOML，每条准则一个 [[criteria]] 表",
+        ),
+    )
 }
 
 /// Probe types that no criterion applies to: their probes could not be graded at all.
 fn uncovered(criteria: &[Criterion]) -> Vec<Fault> {
     let bare = ProbeType::ALL.into_iter().filter(|kind| !criteria.iter().any(|c| c.applies_to.contains(kind)));
     let faults = bare.map(|kind| {
-        let message = format!("no criterion applies to {} probes", kind.name());
-        Fault::at(0..0, message, "leave `applies_to` out of a criterion that applies to every type")
+        let message = say!("no criterion applies to {} probes", "没有准则适用于 {} 类问题", kind.name());
+        Fault::at(
+            0..0,
+            message,
+            word(
+                "leave `applies_to` out of a criterion that applies to every type",
+                "省略某条准则的 `applies_to`，它就适用于全部类型",
+            ),
+        )
     });
     faults.collect()
 }
@@ -64,11 +89,19 @@ impl RubricReader {
 
     fn read_criteria(&mut self, value: &TomlValue<'_>) -> Vec<Criterion> {
         let Some(items) = value.get_ref().as_array() else {
-            self.report(value.span(), "`criteria` is not a list of tables", "write [[criteria]] before each criterion");
+            self.report(
+                value.span(),
+                word("`criteria` is not a list of tables", "`criteria` 不是表的列表"),
+                word("write [[criteria]] before each criterion", "请在每条准则前写 [[criteria]]"),
+            );
             return Vec::new();
         };
         if items.is_empty() {
-            self.report(value.span(), "the rubric has no criteria", "write one [[criteria]] table for each criterion");
+            self.report(
+                value.span(),
+                word("the rubric has no criteria", "评分细则中没有准则"),
+                word("write one [[criteria]] table for each criterion", "请为每条准则写一个 [[criteria]] 表"),
+            );
         }
         let mut seen = HashSet::new();
         items.iter().filter_map(|item| self.read_criterion(item, &mut seen)).collect()
@@ -77,16 +110,24 @@ impl RubricReader {
     fn read_criterion(&mut self, item: &TomlValue<'_>, seen: &mut HashSet<String>) -> Option<Criterion> {
         let place = item.span();
         let Some(table) = item.get_ref().as_table() else {
-            self.report(place, "a criterion is not a table", "write [[criteria]] before each criterion");
+            self.report(
+                place,
+                word("a criterion is not a table", "准则不是表"),
+                word("write [[criteria]] before each criterion", "请在每条准则前写 [[criteria]]"),
+            );
             return None;
         };
-        self.report_unknown_keys(table, "a criterion", &KEYS);
+        self.report_unknown_keys(table, word("a criterion", "准则"), &KEYS);
         let id = self.read_text(table, "id", &place);
         if let Some(id) = &id
             && !seen.insert(id.to_lowercase())
         {
             let at = find(table, "id").map_or(place.clone(), TomlValue::span);
-            self.report(at, format!("criterion id `{id}` is used twice"), "ids are unique within a rubric");
+            self.report(
+                at,
+                say!("criterion id `{id}` is used twice", "准则 id `{id}` 用了两次"),
+                word("ids are unique within a rubric", "同一评分细则中的 id 不可重复"),
+            );
         }
         let name = if find(table, "name").is_some() { self.read_text(table, "name", &place) } else { id.clone() };
         let dimension = self.read_dimension(table, &place);
@@ -114,18 +155,30 @@ impl RubricReader {
     /// A text that must be there and must not be blank.
     fn read_text(&mut self, table: &DeTable<'_>, key: &str, owner: &Range<usize>) -> Option<String> {
         let Some(value) = find(table, key) else {
-            self.report(owner.clone(), format!("`{key}` is missing"), "every criterion needs it");
+            self.report(
+                owner.clone(),
+                say!("`{key}` is missing", "缺少 `{key}`"),
+                word("every criterion needs it", "每条准则都需要它"),
+            );
             return None;
         };
         match value.get_ref().as_str() {
             Some(text) if !text.trim().is_empty() => Some(text.to_owned()),
             Some(_) => {
-                self.report(value.span(), format!("`{key}` is empty"), "the judge reads this text: say what is meant");
+                self.report(
+                    value.span(),
+                    say!("`{key}` is empty", "`{key}` 为空"),
+                    word("the judge reads this text: say what is meant", "评审会读这段文字：请写明意思"),
+                );
                 None
             }
             None => {
                 let found = value.get_ref().type_str();
-                self.report(value.span(), format!("`{key}` is a {found}, expected a text"), "put it in quotes");
+                self.report(
+                    value.span(),
+                    say!("`{key}` is a {found}, expected a text", "`{key}` 是 {found}，应为文字"),
+                    word("put it in quotes", "请加上引号"),
+                );
                 None
             }
         }
@@ -137,15 +190,18 @@ impl RubricReader {
         if known.is_none() {
             let at = find(table, "dimension").map_or(owner.clone(), TomlValue::span);
             let help = suggestion(&text, &Dimension::ALL.map(Dimension::name));
-            self.report(at, format!("unknown dimension `{text}`"), &help);
+            self.report(at, say!("unknown dimension `{text}`", "未知的维度 `{text}`"), &help);
         }
         known.copied()
     }
 
     fn read_weight(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<f64> {
-        let help = "a weight is a number above 0; leave a criterion out rather than weigh it 0";
+        let help = word(
+            "a weight is a number above 0; leave a criterion out rather than weigh it 0",
+            "权重是大于 0 的数；不用的准则请略去，不要设为 0",
+        );
         let Some(value) = find(table, "weight") else {
-            self.report(owner.clone(), "`weight` is missing", help);
+            self.report(owner.clone(), word("`weight` is missing", "缺少 `weight`"), help);
             return None;
         };
         let number = match value.get_ref() {
@@ -156,8 +212,8 @@ impl RubricReader {
         let sound = number.filter(|weight| weight.is_finite() && *weight > 0.0);
         if sound.is_none() {
             let message = match number {
-                Some(weight) => format!("weight {weight} is not above 0 and finite"),
-                None => "`weight` is not a number".to_owned(),
+                Some(weight) => say!("weight {weight} is not above 0 and finite", "权重 {weight} 不是大于 0 的有限数"),
+                None => word("`weight` is not a number", "`weight` 不是数").to_owned(),
             };
             self.report(value.span(), message, help);
         }
@@ -171,8 +227,15 @@ impl RubricReader {
         };
         let items = value.get_ref().as_array().filter(|items| !items.is_empty());
         let Some(items) = items else {
-            let help = "list probe types, as in [\"recall\", \"artifact\"], or leave the key out for all four";
-            self.report(value.span(), "`applies_to` is not a list of probe types", help);
+            let help = word(
+                "list probe types, as in [\"recall\", \"artifact\"], or leave the key out for all four",
+                "请列出问题类型，如 [\"recall\", \"artifact\"]；四类都用则省略此键",
+            );
+            self.report(
+                value.span(),
+                word("`applies_to` is not a list of probe types", "`applies_to` 不是问题类型的列表"),
+                help,
+            );
             return None;
         };
         let kinds: Vec<Option<ProbeType>> = items.iter().map(|item| self.read_probe_type(item)).collect();
@@ -184,19 +247,22 @@ impl RubricReader {
         let known = ProbeType::ALL.into_iter().find(|kind| kind.name() == text);
         if known.is_none() {
             let help = suggestion(text, &ProbeType::ALL.map(ProbeType::name));
-            self.report(item.span(), format!("unknown probe type `{text}`"), &help);
+            self.report(item.span(), say!("unknown probe type `{text}`", "未知的问题类型 `{text}`"), &help);
         }
         known
     }
 
     fn read_anchors(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<Anchors> {
-        let help = "write the texts of 0, 3 and 5 under [criteria.anchors]";
+        let help = word(
+            "write the texts of 0, 3 and 5 under [criteria.anchors]",
+            "请在 [criteria.anchors] 下写出 0、3 和 5 的文字",
+        );
         let Some(value) = find(table, "anchors") else {
-            self.report(owner.clone(), "`anchors` is missing", help);
+            self.report(owner.clone(), word("`anchors` is missing", "缺少 `anchors`"), help);
             return None;
         };
         let Some(anchors) = value.get_ref().as_table() else {
-            self.report(value.span(), "`anchors` is not a table", help);
+            self.report(value.span(), word("`anchors` is not a table", "`anchors` 不是表"), help);
             return None;
         };
         self.report_unknown_keys(anchors, "anchors", &ANCHORS);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::criterion::{CriterionId, Dimension};
 use super::rubric::Rubric;
+use base::say;
 
 /// A score on the scale from 0 to 5; finite.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -26,7 +27,7 @@ impl Score {
 
 /// A number that is no score.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("{0} is not a score: expected a number from 0 to 5")]
+#[error("{}", say!("{_0} is not a score: expected a number from 0 to 5", "{_0} 不是得分：应为 0 至 5 的数"))]
 pub struct OffScale(f64);
 
 /// What one judge gave one criterion. `T` is its reason: a text, or something that leaves it unread.
@@ -73,7 +74,7 @@ impl<T> CriterionScore<T> {
         self.score
     }
 
-    /// The same as a score to reckon with.
+    /// The points as a [`Score`].
     pub fn score(&self) -> Score {
         Score(f64::from(self.score))
     }
@@ -94,7 +95,7 @@ impl DimensionScores {
         Dimension::ALL.into_iter().zip(&self.0).filter_map(|(dimension, score)| Some((dimension, (*score)?)))
     }
 
-    /// The same without the dimensions that `is_kept` leaves out.
+    /// These scores without the dimensions that `is_kept` rejects.
     pub fn only(&self, is_kept: impl Fn(Dimension) -> bool) -> DimensionScores {
         let mut kept = *self;
         for (dimension, score) in Dimension::ALL.into_iter().zip(&mut kept.0) {

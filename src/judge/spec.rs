@@ -1,4 +1,4 @@
-//! Who grades.
+//! The judges that a pipeline declares.
 
 use super::request::JudgePrompts;
 use crate::action::Template;
@@ -18,14 +18,14 @@ pub struct JudgeSpec {
     pub template: Template,
     /// The prompt's file, relative to the pipeline; `None` for the built-in one.
     pub prompt_path: Option<String>,
-    /// What stands in place of the built-in system message (variable: `criteria`), and its file.
+    /// A replacement for the built-in system message (variable: `criteria`), and its file.
     pub system: Option<(Template, String)>,
-    /// How many replies that break the contract are taken before the cell fails.
+    /// How many replies may break the contract before the cell fails.
     pub attempts: u32,
 }
 
 impl JudgeSpec {
-    /// All that its prompts say of its own: results by judges that are asked in other words do not compare.
+    /// The text of its prompts. Results of judges with different prompts do not compare.
     pub fn text(&self) -> String {
         let system = self.system.as_ref().map_or("", |(template, _)| template.text());
         format!("{system}{}", self.template.text())

@@ -1,4 +1,4 @@
-//! All measures of one cell, with what is the same for every cell of a probe made once.
+//! All measures of one cell. What all cells of a probe share is made once.
 
 use std::sync::Arc;
 
@@ -44,55 +44,54 @@ pub struct ProbeMeasure {
     until: usize,
 }
 
-/// What became of one expected fact.
+/// What happened to one expected fact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactOutcome {
     /// The fact, in the spelling that is shown.
     pub fact: String,
     /// Whether it occurs in the answer.
     pub answered: bool,
-    /// Where it was kept or lost; `None` of a context that cannot be read, and of a paraphrase.
+    /// Where it was kept or lost; `None` if the context cannot be read, and for a paraphrase.
     pub class: Option<FactClass>,
-    /// Where the transcript said it last; `None` of a fact that occurs in no message whole, and of results from before
-    /// this was recorded.
+    /// Where the transcript said it last; `None` if it occurs in no message whole, and in results from before this was
+    /// recorded.
     #[serde(default)]
     pub depth: Option<Depth>,
-    /// How many messages say it; `None` likewise.
+    /// How many messages say it; `None` as for `depth`.
     #[serde(default)]
     pub mentions: Option<u32>,
-    /// Compressions since it was last said, the newest one included; `None` likewise.
+    /// Compressions since it was last said, the newest one included; `None` as for `depth`.
     #[serde(default)]
     pub age: Option<u32>,
-    /// Of an answer with a search: whether an excerpt that it got has the fact. `None` of other answers, and of a
-    /// paraphrase.
+    /// For an answer with a search, whether an excerpt has the fact. `None` for other answers, and for a paraphrase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<bool>,
 }
 
 impl FactOutcome {
-    /// Whether only a search had it: an excerpt has it, and the context does not.
+    /// Whether only a search had it: an excerpt has it and the context does not.
     pub fn is_found_by_search(&self) -> bool {
         self.found == Some(true) && matches!(self.class, Some(FactClass::Lost | FactClass::AnsweredElsewhere))
     }
 }
 
-/// All that is measured of one answer without a judge.
+/// Everything that is measured of one answer without a judge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     pub facts: Vec<FactOutcome>,
-    /// The share of expected facts that occur in the context; `None` of a context that cannot be read, of
-    /// paraphrases, and of a probe without facts.
+    /// The share of expected facts that occur in the context; `None` if the context cannot be read, for paraphrases,
+    /// and for a probe without facts.
     pub fact_survival: Option<f64>,
     /// What the answer does where the context lost every expected fact; `None` where it kept one, and as for
     /// `fact_survival`.
     pub when_lost: Option<AnswerWhenLost>,
     /// Superseded facts that the answer states as if they held.
     pub stale: Vec<String>,
-    /// Of an unanswerable probe: whether the answer asserts something all the same. `None` of the others.
+    /// For an unanswerable probe, whether the answer asserts something all the same; `None` for others.
     pub asserted: Option<bool>,
     /// Paths and identifiers in the answer that occur nowhere in the transcript, in order of appearance.
     pub unknown_names: Vec<String>,
-    /// What fetching the facts lost in compression takes; `None` as for `fact_survival`.
+    /// The cost of fetching the facts that compression lost; `None` as for `fact_survival`.
     pub refetch: Option<Refetch>,
 }
 
@@ -133,13 +132,13 @@ impl ProbeMeasure {
         }
     }
 
-    /// For each expected fact whether it occurs in `context`, a text made by [`fold`]. The same for all answers
-    /// given from it: worth keeping, for a context may be long.
+    /// For each expected fact, whether it occurs in `context`, a text made by [`fold`]. It is the same for all answers
+    /// from a context and worth keeping, for a context may be long.
     pub fn presence(&self, context: &str) -> Vec<bool> {
         presence(context, &self.expected, &self.topic)
     }
 
-    /// For each expected fact whether one of the `excerpts` has it; `None` of paraphrases.
+    /// For each expected fact, whether one of the `excerpts` has it; `None` for paraphrases.
     pub fn found_in<'t>(&self, excerpts: impl Iterator<Item = &'t str>) -> Option<Vec<bool>> {
         let mut found = vec![false; self.expected.len()];
         for excerpt in excerpts {
@@ -149,13 +148,13 @@ impl ProbeMeasure {
         self.literal.then_some(found)
     }
 
-    /// What a context says of the facts beyond that they occur; `None` of paraphrases, and of a probe without facts.
+    /// What a context says of the facts beyond that they occur; `None` for paraphrases, and for a probe without facts.
     pub fn in_context(&self, entries: &ContextEntries, folded: &str) -> Option<ContextFacts> {
         (self.literal && !self.expected.is_empty()).then(|| self.in_context.read(entries, folded))
     }
 
-    /// Measures one answer. `present` is what [`ProbeMeasure::presence`] says of its context; `None` if that cannot
-    /// be read. `points_to` says of a message whether an exact token of it occurs in that context.
+    /// Measures one answer. `present` is the result of [`ProbeMeasure::presence`] for its context; `None` if that
+    /// cannot be read. `points_to` tells whether an exact token of a message occurs in that context.
     pub fn measure(
         &self,
         history: &History,

@@ -40,7 +40,7 @@ pub struct ContextFacts {
 }
 
 impl ContextFacts {
-    /// Facts kept less denied, contradicted and stale ones, as a share of the expected ones, 0 at least; `None` of a
+    /// Facts kept minus denied, contradicted and stale ones, as a share of the expected ones, at least 0; `None` for a
     /// probe without facts.
     pub fn sound(&self) -> Option<f64> {
         let kept = self.facts.iter().filter(|fact| fact.present && !fact.denied && !fact.contradicted).count();
@@ -74,13 +74,13 @@ pub struct ContextShares {
     pub denied: Option<f64>,
     /// Present, beside an entry that says the same of another value.
     pub contradicted: Option<f64>,
-    /// Superseded facts stated as current, a probe.
+    /// The number of superseded facts that are stated as current.
     pub stale: Option<f64>,
-    /// Kept less denied, contradicted and stale ones.
+    /// Kept minus denied, contradicted and stale ones.
     pub sound: Option<f64>,
 }
 
-/// A probe, ready to be looked for in many contexts.
+/// A probe whose facts can be looked for in many contexts.
 #[derive(Clone, Debug)]
 pub struct ContextProbe {
     expected: Vec<FactFinder>,
@@ -93,7 +93,7 @@ pub struct ContextProbe {
 }
 
 impl ContextProbe {
-    /// Of a probe of a transcript with these `paths`.
+    /// Prepares a probe about a transcript with these `paths`.
     pub fn new(probe: &Probe, paths: &TranscriptPaths) -> ContextProbe {
         let facts = probe.expected_facts.iter().chain(&probe.superseded_facts);
         let spellings = facts.flat_map(|fact| &fact.spellings).map(String::as_str);
@@ -142,14 +142,14 @@ impl ContextProbe {
         }
     }
 
-    /// Whether another entry has all words of `entry` but the fact, and another value of its kind.
+    /// Whether another entry has all words of `entry` except the fact, and another value of its kind.
     fn contradicts(&self, entry: &ContextEntry, finder: &FactFinder, entries: &ContextEntries) -> bool {
-        let own = content(&entry.folded, finder);
-        own.len() >= SHARED_WORDS
+        let entry_words = content(&entry.folded, finder);
+        entry_words.len() >= SHARED_WORDS
             && entries.list().iter().filter(|other| are_comparable(entry, other)).any(|other| {
-                let words = content(&other.folded, finder);
-                own.is_subset(&words)
-                    && words.len() <= own.len() + OTHER_WORDS
+                let other_words = content(&other.folded, finder);
+                entry_words.is_subset(&other_words)
+                    && other_words.len() <= entry_words.len() + OTHER_WORDS
                     && !finder.occurs_in(&other.folded)
                     && self.known.names_another(&other.text)
             })
@@ -167,7 +167,8 @@ pub(super) fn names_of(facts: &[Fact]) -> Vec<String> {
     facts.iter().map(|fact| fact.name().to_owned()).collect()
 }
 
-/// Whether two entries are below the same lead and about as long: a much longer one has many words of others.
+/// Whether two entries are under the same lead and about equally long: a much longer one has many words about other
+/// things.
 fn are_comparable(entry: &ContextEntry, other: &ContextEntry) -> bool {
     let (length, other_length) = (entry.folded.len(), other.folded.len());
     other_length <= 2 * length && 2 * other_length >= length && other.lead == entry.lead

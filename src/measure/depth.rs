@@ -34,7 +34,7 @@ impl Depth {
 /// How often a fact was said before its point, and where last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mentions {
-    /// Messages that hold it. One message that repeats it says it once: a file that was read is one mention.
+    /// Messages that have it. A message that repeats it counts once: a file that was read is one mention.
     pub messages: u32,
     pub depth: Depth,
     /// Compressions since the last of them, the newest one included.
@@ -42,9 +42,9 @@ pub(super) struct Mentions {
 }
 
 impl Mentions {
-    /// Of a fact in the messages from `start` to the last of `points`, which is what contexts replace. The newest
-    /// compression took away those behind the point before; `tokens` are those of all messages. `None` of a fact that
-    /// occurs in no message whole.
+    /// The mentions of a fact in the messages from `start` to the last of `points`, which contexts replace. The newest
+    /// compression took away the messages after the previous point; `tokens` are those of all messages. `None` if no
+    /// message has the whole fact.
     pub(super) fn new(
         fact: &FactFinder,
         history: &History,

@@ -28,7 +28,7 @@ pub struct ContextEntries {
     statements: String,
 }
 
-/// The fewest characters of a line that is broken for its width.
+/// A line of at least this many characters may have been broken for its width.
 const WRAPPED_LINE: usize = 60;
 
 impl ContextEntries {
@@ -60,7 +60,7 @@ struct EntryReader {
     headings: Vec<(usize, String)>,
     /// The last line that ends in a colon, for the bullets below it.
     lead_in: String,
-    /// Bullets that deeper ones stand under, by indentation.
+    /// The bullets above the present line, by indentation.
     bullets: Vec<(usize, String)>,
     header_row: Option<String>,
     paragraph: String,
@@ -96,7 +96,8 @@ impl EntryReader {
         }
     }
 
-    /// A line of a paragraph. Short lines, and what does not go on in lower case, stand for themselves.
+    /// Reads a line of a paragraph. It continues the line before only if that one is long and this one begins in lower
+    /// case.
     fn read_prose(&mut self, line: &str) {
         let goes_on = self.paragraph.rsplit('\n').next().is_some_and(|last| last.chars().count() >= WRAPPED_LINE)
             && line.starts_with(|c: char| c.is_lowercase() || matches!(c, '`' | '('));
@@ -138,7 +139,7 @@ impl EntryReader {
         self.entries.push(ContextEntry { text: text.to_owned(), folded: fold(text), lead: fold(&above.join("\n")) });
     }
 
-    /// Whether `text` is JSON, of which then each value is an entry below its keys.
+    /// Whether `text` is JSON; then each value of it is an entry under its keys.
     fn read_json(&mut self, text: &str) -> bool {
         let bare = text.trim();
         let value = bare.starts_with(['{', '[']).then(|| serde_json::from_str::<Value>(bare).ok()).flatten();

@@ -1,4 +1,4 @@
-//! Fabrication: what an answer asserts though nobody said it.
+//! Fabrication: names in an answer that nobody said.
 
 use std::collections::BTreeSet;
 
@@ -51,8 +51,8 @@ pub(super) fn is_file_path(run: &str) -> bool {
     by_extension || absolute
 }
 
-/// Whether a word is spelled as only programs spell: `snake_case`, `CONSTANT_CASE` or `camelCase`. Capitalised
-/// ones are left out, for brands are spelled so too.
+/// Whether a word is spelled as only programs spell: `snake_case`, `CONSTANT_CASE` or `camelCase`. Capitalised words
+/// are left out, because brands are spelled like that, too.
 pub(super) fn is_identifier(word: &str) -> bool {
     let inner = word.trim_matches('_');
     let snake = inner.contains('_') && inner.chars().nth(3).is_some() && inner.chars().any(char::is_alphabetic);

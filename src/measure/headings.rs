@@ -17,11 +17,11 @@ pub struct Headings(Vec<Section>);
 #[derive(Clone, Debug)]
 struct Section {
     heading: String,
-    of_heading: BTreeSet<String>,
-    of_text: BTreeSet<String>,
+    heading_words: BTreeSet<String>,
+    text_words: BTreeSet<String>,
 }
 
-/// How much more a word of the heading itself counts.
+/// How much more a word of the heading counts than a word below it.
 const HEADING_WEIGHT: f64 = 2.0;
 
 impl Headings {
@@ -32,20 +32,25 @@ impl Headings {
         let mut is_below = false;
         for (at, line) in prompt.lines().map(str::trim).enumerate() {
             if let Some((_, heading)) = headings.iter().find(|(of, _)| *of == at) {
-                let of_heading = stems(heading).collect();
+                let heading_words = stems(heading).collect();
                 let rest = line.split_once(heading).map_or("", |(_, rest)| rest);
-                sections.push(Section { heading: (*heading).to_owned(), of_heading, of_text: stems(rest).collect() });
+                sections.push(Section {
+                    heading: (*heading).to_owned(),
+                    heading_words,
+                    text_words: stems(rest).collect(),
+                });
                 is_below = true;
             } else if line.is_empty() {
-                is_below &= sections.last().is_some_and(|section| section.of_text.is_empty());
+                is_below &= sections.last().is_some_and(|section| section.text_words.is_empty());
             } else if let Some(section) = sections.last_mut().filter(|_| is_below) {
-                section.of_text.extend(stems(line));
+                section.text_words.extend(stems(line));
             }
         }
         Headings(sections)
     }
 
-    /// The heading under which the facts of a probe belong by words, the first of equals; `None` where no word meets.
+    /// The heading under which the facts of a probe belong by their words, the first one if several score alike; `None`
+    /// where no word matches.
     pub fn best(&self, kind: ProbeType, question: &str) -> Option<&str> {
         let asked: BTreeSet<String> = stems(question).chain(stems(usual_words(kind))).collect();
         let scored = self.0.iter().map(|section| (self.score(section, &asked), section));
@@ -53,23 +58,23 @@ impl Headings {
         best.filter(|(score, _)| *score > 0.0).map(|(_, section)| section.heading.as_str())
     }
 
-    /// How much a section has of the words that are asked for.
+    /// How much a section matches the words that are asked for.
     fn score(&self, section: &Section, asked: &BTreeSet<String>) -> f64 {
-        let in_heading = section.of_heading.intersection(asked);
-        let in_text = section.of_text.difference(&section.of_heading).filter(|word| asked.contains(*word));
+        let in_heading = section.heading_words.intersection(asked);
+        let in_text = section.text_words.difference(&section.heading_words).filter(|word| asked.contains(*word));
         let heading: f64 = in_heading.map(|word| self.rarity(word)).sum();
         let text: f64 = in_text.map(|word| self.rarity(word)).sum();
         HEADING_WEIGHT * heading + text
     }
 
-    /// The weight of a word: it is higher the fewer sections have it.
+    /// The weight of a word: the fewer sections have it, the higher.
     fn rarity(&self, word: &str) -> f64 {
-        let with = self.0.iter().filter(|s| s.of_heading.contains(word) || s.of_text.contains(word)).count();
+        let with = self.0.iter().filter(|s| s.heading_words.contains(word) || s.text_words.contains(word)).count();
         ((self.0.len() as f64 + 1.0) / with.max(1) as f64).ln()
     }
 }
 
-/// What probes of a type ask for, whatever their question says.
+/// Words for what probes of a type ask for, whatever their question says.
 fn usual_words(kind: ProbeType) -> &'static str {
     match kind {
         ProbeType::Recall => "",

@@ -7,7 +7,6 @@
 
 use std::collections::BTreeSet;
 
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use super::entries::{ContextEntries, ContextEntry};
@@ -22,7 +21,7 @@ use sessions::transcript::{Message, fold, render};
 #[derive(Clone, Debug)]
 pub struct KnownReferences {
     until: usize,
-    /// Of the transcript written out, which is what `full` hands over.
+    /// The keys of the references in the transcript as text, which is the context of `full`.
     written: BTreeSet<String>,
 }
 
@@ -45,7 +44,7 @@ impl InventedReferences {
 }
 
 impl KnownReferences {
-    /// Of the messages before `until`. `messages` must begin where the session did.
+    /// The references of the messages before `until`. `messages` must begin where the session did.
     pub fn new(messages: &[Message], until: usize) -> KnownReferences {
         let prefix = messages.get(..until).unwrap_or(messages);
         let written = ContextEntries::from_text(&render(prefix));
@@ -53,8 +52,8 @@ impl KnownReferences {
         KnownReferences { until, written: keys.collect() }
     }
 
-    /// What the entries of a context have beyond them. `history` is of the same messages; `template` holds the keys of the
-    /// references in the method's prompt.
+    /// The references that the entries of a context have beyond these. `history` is of the same messages; `template`
+    /// has the keys of the references in the method's prompt.
     pub fn invented_in(
         &self,
         history: &History,
@@ -67,7 +66,7 @@ impl KnownReferences {
             for (range, reference) in find_references(&entry.text) {
                 let key = reference.key();
                 let is_known = template.contains(&key) || self.written.contains(&key);
-                if !counts(reference.kind) || is_known || !seen.insert(key) || self.is_in(history, &reference) {
+                if !is_exact(reference.kind) || is_known || !seen.insert(key) || self.is_in(history, &reference) {
                     continue;
                 }
                 let before = entry.text.get(..range.start).unwrap_or("");
@@ -92,8 +91,8 @@ impl KnownReferences {
         history.holds(&FactFinder::within(&fact, history.paths()), 0..self.until)
     }
 
-    /// Whether the transcript has it: by the literal rules, each sentence of a quotation, the end of a path, or each side of
-    /// a slash.
+    /// Whether the transcript has it: by the literal rules, or each sentence of a quotation, the end of a path, or each
+    /// side of a slash.
     fn is_in(&self, history: &History, reference: &Reference) -> bool {
         if self.holds(history, &reference.text) {
             return true;
@@ -125,8 +124,8 @@ pub fn reference_keys(text: &str) -> BTreeSet<String> {
 /// Marks a quotation that was cut.
 const CUT: &[char] = &['…'];
 
-/// Exact kinds. Commands and error lines are often reworded.
-fn counts(kind: ReferenceKind) -> bool {
+/// Whether references of a kind are repeated exactly. Commands and error lines are often reworded.
+fn is_exact(kind: ReferenceKind) -> bool {
     match kind {
         ReferenceKind::Path
         | ReferenceKind::FileName
@@ -145,7 +144,7 @@ lazy_patterns! {
     /// Right before a number: it counts lines or is a sum.
     COUNTED_BEFORE = pattern(r"(?i)(?:\blines? |\bL|:|\b(?:total|sum|count|about|around|roughly|approximately)(?: of)?[ :]+|共|约|第)$");
 
-    /// Right behind a number: it counts things.
+    /// Right after a number: it counts things.
     COUNTED_AFTER = pattern(r"^ ?(?:%|percent|files?\b|tests?\b|lines?\b|messages?\b|tokens?\b|calls?\b|steps?\b|times\b|个|行|次|条|步)");
 
     /// Words for what is still to be made.
@@ -157,8 +156,7 @@ fn is_derived(reference: &Reference, before: &str, after: &str) -> bool {
 }
 
 fn is_planned(entry: &ContextEntry, before: &str) -> bool {
-    let says: fn(&Regex, &str) -> bool = Regex::is_match;
-    says(&PLANNED, before) || says(&PLANNED, &entry.lead)
+    PLANNED.is_match(before) || PLANNED.is_match(&entry.lead)
 }
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 //! context still has.
 //!
 //! 1. The references that the assistant uses anywhere are looked for in every message, once for a session.
-//! 2. A reference is *needed* at a point if the assistant uses it in the window behind, it occurs before, and nothing in
-//!    between showed it (*carried*) or only results of calls showed it that read again what had been read before the
-//!    point (*fetched again*). Without the second case a compaction after which everything is read again would look
-//!    perfect. What such a call reads is needed itself.
-//! 3. Of these count the references that a message before the point says something of in words (`prose.rs`). A context
-//!    has one where it says something of it, too: a bare list holds them all, and nobody can work from it.
+//! 2. A reference is *needed* at a point if the assistant uses it in the window after the point and it occurs before the
+//!    point. In between, either nothing showed it (*carried*), or only calls did that read again what had been read before
+//!    the point (*fetched again*); what such a call reads is needed, too. Without the second case, a compaction after which
+//!    everything is read again would look perfect.
+//! 3. A needed reference counts only if a message before the point says something about it in words (`prose.rs`). A context
+//!    keeps it only if it says something about it, too: a bare list has them all, and nobody can work from it.
 //! 4. The recall of a context is the mean, over the messages that first use needed references, of the share of these that
 //!    it has: a single message often has a third of all.
 
@@ -25,11 +25,11 @@ use sessions::references::{
 };
 use sessions::transcript::{Fixture, Message, Role};
 
-/// Turns of the assistant behind a point in which a use counts.
+/// Turns of the assistant after a point in which a use counts.
 const WINDOW: usize = 20;
-/// Messages with needed references below which there is no recall.
+/// With fewer messages that use needed references, there is no recall.
 const FEWEST_MESSAGES: usize = 3;
-/// Tokens before a point under which it has no verdict: short sessions need no compression.
+/// A point with fewer tokens before it has no verdict: short sessions need no compression.
 const SHORTEST: Tokens = Tokens(20_000);
 
 /// How the session had a needed reference at hand when it used it.
@@ -58,13 +58,13 @@ pub enum ReferenceSource {
 pub enum RecallCaveat {
     /// Under 20,000 tokens are before the point.
     Short,
-    /// The session behind the point was written from a context that its product had compacted.
+    /// The session after the point was written from a context that its product had compacted.
     AfterCompaction,
     /// Tool results were cut before references were recorded.
     Cut,
     /// Under three messages use something from before it, so that it has no recall.
     FewMessages,
-    /// Nothing behind it uses anything from before, or nothing is behind it.
+    /// Nothing after the point uses anything from before it, or nothing follows it.
     NothingNeeded,
 }
 
@@ -90,7 +90,7 @@ pub struct NeededReference {
 #[derive(Clone, Debug, Default)]
 pub struct NeededAtPoint {
     pub references: Vec<NeededReference>,
-    /// Needed references that no message says anything of in words; they are left out.
+    /// Needed references that no message says anything about in words; they are left out.
     pub without_words: u32,
     pub caveat: Option<RecallCaveat>,
     /// Keys of all references that are used in the window.
@@ -103,9 +103,10 @@ pub struct NeededRecall {
     pub count: u32,
     /// Messages that first use one.
     pub messages: u32,
-    /// Needed references that no message says anything of in words, and that do not count.
+    /// Needed references that no message says anything about in words, and that do not count.
     pub without_words: u32,
-    /// The mean over these messages of the share that the context has with a word about it; null under three messages.
+    /// The mean over these messages of the share of references that the context has with a word about it; null under
+    /// three messages.
     pub recall: Option<f64>,
     /// Needed references that nothing showed again.
     pub carried: u32,
@@ -183,47 +184,47 @@ impl SessionReferences {
         }
     }
 
-    /// What is needed behind the last of `points`, exclusive indices of messages in rising order. `tokens` are those of
-    /// all messages.
+    /// The references that are needed after the last of `points`, exclusive indices of messages in rising order.
+    /// `tokens` are those of all messages.
     pub fn needed(&self, points: &[usize], tokens: &[Tokens], history: &History) -> NeededAtPoint {
         let Some(&point) = points.last() else { return NeededAtPoint::default() };
         let window = self.window(point);
         let before = (self.start..point).flat_map(|at| self.shown_at(at)).collect::<BTreeSet<usize>>();
-        let mut walk = WindowScan { session: self, before, shown: BTreeMap::new(), seen: BTreeSet::new() };
+        let mut scan = WindowScan { session: self, before, shown: BTreeMap::new(), seen: BTreeSet::new() };
         let read: Vec<&Target> = (self.start..point).filter_map(|at| self.targets.get(at)).flatten().collect();
-        let mut found = NeededAtPoint { caveat: self.caveat(point, tokens), ..NeededAtPoint::default() };
+        let mut needed = NeededAtPoint { caveat: self.caveat(point, tokens), ..NeededAtPoint::default() };
         let mut turn = 0;
         for at in window {
-            walk.show(self.attached.get(at), ShownBy::Otherwise);
+            scan.show(self.attached.get(at), ShownBy::Otherwise);
             match self.roles.get(at) {
                 Some(Role::Assistant) => {
                     turn += 1;
                     let fetches = self.fetches_after(at, &read);
-                    for (place, state) in walk.use_all(at, &fetches) {
+                    for (place, state) in scan.use_all(at, &fetches) {
                         let used = FirstUse { message: at, turn, place, state };
-                        found.references.extend(self.needed_reference(&used, points, tokens, history));
+                        needed.references.extend(self.needed_reference(&used, points, tokens, history));
                     }
                     let used = self.uses.get(at).into_iter().flatten();
-                    found.used.extend(used.filter_map(|place| Some(self.references.get(*place)?.key())));
+                    needed.used.extend(used.filter_map(|place| Some(self.references.get(*place)?.key())));
                 }
                 Some(Role::Tool) => {
-                    let own = self.targets.get(at).map(Vec::as_slice).unwrap_or_default();
-                    let is_repeated = own.iter().any(|target| read.iter().any(|before| before.overlaps(target)));
-                    walk.show(
+                    let targets = self.targets.get(at).map(Vec::as_slice).unwrap_or_default();
+                    let is_repeated = targets.iter().any(|target| read.iter().any(|before| before.overlaps(target)));
+                    scan.show(
                         self.shows.get(at),
                         if is_repeated { ShownBy::ByRepeatedCall } else { ShownBy::Otherwise },
                     );
                 }
-                Some(Role::User | Role::System) | None => walk.show(self.shows.get(at), ShownBy::Otherwise),
+                Some(Role::User | Role::System) | None => scan.show(self.shows.get(at), ShownBy::Otherwise),
             }
         }
-        let needed = found.references.len();
-        found.references.retain(|needed| !needed.words.is_empty());
-        found.without_words = (needed - found.references.len()) as u32;
-        found
+        let count = needed.references.len();
+        needed.references.retain(|reference| !reference.words.is_empty());
+        needed.without_words = (count - needed.references.len()) as u32;
+        needed
     }
 
-    /// The messages behind a point up to the end of the window: a number of turns, the next compaction, or the end.
+    /// The messages after a point up to the end of the window: a number of turns, the next compaction, or the end.
     fn window(&self, point: usize) -> std::ops::Range<usize> {
         let next = self.compactions.iter().copied().find(|at| *at > point).unwrap_or(self.roles.len());
         let turns = (point..next).filter(|at| self.roles.get(*at) == Some(&Role::Assistant));
@@ -245,7 +246,7 @@ impl SessionReferences {
         }
     }
 
-    /// The references that are targets of calls in message `at` which read again what was read before.
+    /// The references that are targets of calls in message `at` that read again what was read before.
     fn fetches_after(&self, at: usize, read: &[&Target]) -> BTreeSet<usize> {
         let results = (at + 1..self.roles.len()).take_while(|next| self.roles.get(*next) == Some(&Role::Tool));
         let targets = results.filter_map(|result| self.targets.get(result)).flatten();
@@ -290,31 +291,31 @@ impl SessionReferences {
     }
 }
 
-/// A use of a reference that needs it.
+/// The first use of a needed reference.
 struct FirstUse {
     place: usize,
     state: NeedState,
     /// The message of the assistant.
     message: usize,
-    /// Its turn behind the point, from 1.
+    /// Its turn after the point, from 1.
     turn: u32,
 }
 
-/// How a reference came into the session behind a point.
+/// How a reference came into the session after a point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ShownBy {
     ByRepeatedCall,
     Otherwise,
 }
 
-/// The state of the walk through a window.
+/// The state of the scan of a window.
 struct WindowScan<'s> {
     session: &'s SessionReferences,
     /// References that occur before the point.
     before: BTreeSet<usize>,
-    /// How each was first shown behind it; anything but a repeated call outweighs.
+    /// How each was shown after it. A repeated call counts only if nothing else showed it.
     shown: BTreeMap<usize, ShownBy>,
-    /// References that the assistant has used behind it.
+    /// References that the assistant has used after it.
     seen: BTreeSet<usize>,
 }
 
@@ -348,7 +349,7 @@ impl WindowScan<'_> {
 }
 
 impl NeededAtPoint {
-    /// For each needed reference whether `context` has it and says something of it.
+    /// For each needed reference, whether `context` has it and says something about it.
     pub fn presence(&self, context: &ProseEntries) -> Vec<bool> {
         self.references.iter().map(|needed| needed.words.are_near(&needed.finder, context)).collect()
     }
@@ -400,7 +401,7 @@ impl NeededAtPoint {
     }
 }
 
-/// What is no reference in this session; of a system prompt that was replaced, what is recorded of it.
+/// The texts that are no references in this session, with what is recorded of a system prompt that was replaced.
 fn noise_of(fixture: &Fixture) -> SessionNoise {
     let mut noise = SessionNoise::from_messages(&fixture.messages);
     let system = fixture.messages.first().filter(|message| message.role == Role::System);
@@ -421,7 +422,7 @@ fn targets_of_results(messages: &[Message]) -> Vec<Vec<Target>> {
     found.collect()
 }
 
-/// Which of the recorded texts are references of this session; others were used by messages that went.
+/// The recorded texts that are references of this session; others were used by messages that are gone.
 fn recorded_in(session: &ReferenceIndex, texts: &[String]) -> BTreeSet<usize> {
     session.occurrences_in(&texts.join("\n"))
 }

@@ -209,7 +209,7 @@ fn recall_is_a_mean_over_messages_and_under_three_there_is_none() {
     assert_eq!(needed(&before().fixture(), &[point]).recall(&[], "", &[]), None, "nothing follows");
 }
 
-/// What an agent does that knows what it needs, and one that reads everything again.
+/// The sessions of an agent that knows what it needs, and of one that reads everything again.
 fn both_agents() -> (usize, Fixture, Fixture) {
     let session = before();
     let point = session.len();

@@ -48,7 +48,7 @@ struct ComparableValue {
     text: String,
 }
 
-/// What is known about a probe before any answer: the kinds of its values, and the values that are no news.
+/// The kinds of values that a probe asks for, and the values that are no news in an answer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownValues {
     kinds: BTreeSet<ValueKind>,
@@ -57,7 +57,7 @@ pub(super) struct KnownValues {
 }
 
 impl KnownValues {
-    /// Of a question and all spellings of its expected facts.
+    /// The values of a question and of all spellings of its expected facts.
     pub(super) fn new<'t>(question: &'t str, spellings: impl Iterator<Item = &'t str> + Clone) -> KnownValues {
         let texts = spellings.clone().chain([question]);
         let numbers = texts.clone().flat_map(values).filter(|value| value.kind == ValueKind::Number);
@@ -87,7 +87,7 @@ impl KnownValues {
 }
 
 impl AnswerWhenLost {
-    /// Of an answer and whether each expected fact occurs in it. The context has none of them.
+    /// Classifies an answer, given whether each expected fact occurs in it. The context has none of them.
     pub(super) fn new(answer: &str, answered: &[bool], known: &KnownValues) -> AnswerWhenLost {
         if answered.iter().all(|occurs| *occurs) {
             AnswerWhenLost::Right
@@ -109,7 +109,7 @@ static SENTENCE_END: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is part of the program and compiled by its tests")
 });
 
-/// A sentence of so few words is a value that was given by itself: its capital is that of a name.
+/// A sentence of at most this many words is a bare value, so a capital at its beginning is that of a name.
 const VALUE_ALONE: usize = 2;
 
 fn values(text: &str) -> Vec<ComparableValue> {
@@ -117,7 +117,7 @@ fn values(text: &str) -> Vec<ComparableValue> {
 }
 
 fn values_of_sentence(sentence: &str) -> Vec<ComparableValue> {
-    let tokens: Vec<&str> = sentence.split(ends_token).map(trimmed).filter(|token| !token.is_empty()).collect();
+    let tokens: Vec<&str> = sentence.split(ends_token).map(trim_token).filter(|token| !token.is_empty()).collect();
     let has_sentence_case = tokens.len() > VALUE_ALONE && !sentence.contains(is_unspaced);
     let values = tokens.iter().enumerate().filter_map(|(place, token)| {
         let kind = kind_of(token, place == 0 && has_sentence_case)?;
@@ -135,7 +135,7 @@ fn ends_token(c: char) -> bool {
     c.is_whitespace() || is_unspaced(c) || MARKS.contains(&c)
 }
 
-fn trimmed(token: &str) -> &str {
+fn trim_token(token: &str) -> &str {
     token.trim_matches(['*', '~']).trim_end_matches([',', '.', ':', '!', '?', '/', '-', '…'])
 }
 

@@ -1,12 +1,12 @@
 //! The prose that a session and a context put around a reference.
 //!
-//! A bare list of identifiers holds nearly every reference of a session, and nobody can work from it. So a context keeps
-//! a reference only where it says something of it: within six words of the reference, in the same sentence, row or
-//! bullet, stands a word that the session says of it too. In Chinese and Japanese text it is a piece of two characters
-//! within twelve characters.
+//! A bare list of identifiers has nearly every reference of a session, and nobody can work from it. So a context keeps
+//! a reference only where it says something about it: a word that the session also says about the reference stands
+//! within six words of it, in the same sentence, row or bullet. In Chinese and Japanese text it is a piece of two
+//! characters within twelve characters.
 //!
 //! Words in references, names of tools and of their arguments, stop words, and words in over 5% of the messages say
-//! nothing of a reference.
+//! nothing about a reference.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -34,12 +34,12 @@ struct ProseEntry {
     folded: String,
     /// Its references, folded: they are no prose.
     references: Vec<String>,
-    /// The words of them.
+    /// The words of its references.
     reference_words: HashSet<String>,
 }
 
 impl ProseEntries {
-    /// Of a text as written.
+    /// The entries of a text as written.
     pub fn from_text(text: &str) -> ProseEntries {
         ProseEntries(ContextEntries::from_text(text).list().iter().map(ProseEntry::from_entry).collect())
     }
@@ -53,7 +53,7 @@ impl ProseEntry {
         ProseEntry { folded: entry.folded.clone(), references, reference_words }
     }
 
-    /// Whether a word or piece that the functions know is near the reference.
+    /// Whether a word or piece that one of the functions knows is near the reference.
     fn has_near(
         &self,
         reference: &FactFinder,
@@ -100,7 +100,7 @@ impl ProseEntry {
     }
 }
 
-/// The messages of a session, and which of their words say something.
+/// The messages of a session, and the words in them that say nothing.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionProse {
     messages: Vec<ProseEntries>,
@@ -108,7 +108,7 @@ pub(super) struct SessionProse {
     common: HashSet<String>,
 }
 
-/// What a session says of one reference. Empty where no message says anything of it.
+/// What a session says about one reference; empty if nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReferenceWords {
     words: BTreeSet<String>,
@@ -116,15 +116,15 @@ pub(super) struct ReferenceWords {
 }
 
 impl SessionProse {
-    /// Of the texts of all messages.
+    /// Reads the texts of all messages.
     pub(super) fn new(texts: &[String], noise: &SessionNoise) -> SessionProse {
         let messages: Vec<ProseEntries> = texts.iter().map(|text| ProseEntries::from_text(text)).collect();
         let mut holders: HashMap<String, usize> = HashMap::new();
         for message in &messages {
             let words = message.0.iter().flat_map(|entry| entry.content().map(str::to_owned));
             let pieces = message.0.iter().flat_map(|entry| pieces(&entry.folded));
-            let own: HashSet<String> = words.chain(pieces).collect();
-            own.into_iter().for_each(|word| *holders.entry(word).or_default() += 1);
+            let distinct: HashSet<String> = words.chain(pieces).collect();
+            distinct.into_iter().for_each(|word| *holders.entry(word).or_default() += 1);
         }
         let most = ((messages.len() as f64 * COMMON_SHARE) as usize).max(FEW_MESSAGES);
         let common = holders.into_iter().filter(|(word, count)| {
@@ -133,7 +133,7 @@ impl SessionProse {
         SessionProse { common: common.map(|(word, _)| word).collect(), messages }
     }
 
-    /// What the messages `holders` say of a reference: the words of those that have it near a word.
+    /// What the messages `holders` say about a reference: the words of those that have it near a word.
     pub(super) fn about(&self, reference: &FactFinder, holders: impl Iterator<Item = usize>) -> ReferenceWords {
         let mut found = ReferenceWords::default();
         for message in holders.filter_map(|at| self.messages.get(at)) {
@@ -155,7 +155,7 @@ impl SessionProse {
 }
 
 impl ReferenceWords {
-    /// Whether the session says nothing of the reference, so that no context can.
+    /// Whether the session says nothing about the reference, so that no context can.
     pub(super) fn is_empty(&self) -> bool {
         self.words.is_empty() && self.pieces.is_empty()
     }

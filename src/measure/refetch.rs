@@ -1,4 +1,4 @@
-//! Refetch cost: what it takes to find lost facts again, and when a small summary stops being cheap.
+//! The cost of fetching lost facts again, and when a small summary stops being cheap.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,10 +10,10 @@ use lexical::facts::{FactFinder, History};
 
 /// Tokens of one fetch besides what is fetched: a call and its framing.
 pub const FETCH_OVERHEAD: Tokens = Tokens(300);
-/// Probes of a task, where nothing else is said.
+/// Probes of a task by default.
 pub const DEFAULT_PROBES: u32 = 10;
 
-/// What fetching the lost facts of a probe takes.
+/// The cost of fetching the lost facts of a probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refetch {
     /// Tokens of the messages fetched, each counted once, and of the fetches themselves; of all that was replaced, if
@@ -31,8 +31,8 @@ pub(super) fn tokens_of(tokens: &[Tokens], messages: Range<usize>) -> Tokens {
     tokens.iter().take(messages.end).skip(messages.start).copied().sum()
 }
 
-/// For each fact the smallest message among `prefix` that holds it, the earlier of equals; `tokens` are those of
-/// the transcript's messages. `None` where no message does.
+/// For each fact, the smallest message in `prefix` that has it, the earlier one of equals; `tokens` are those of the
+/// transcript's messages. `None` where no message has it.
 pub fn smallest_holders(
     history: &History,
     prefix: Range<usize>,
@@ -46,9 +46,10 @@ pub fn smallest_holders(
     holders.collect()
 }
 
-/// What fetching costs, given the smallest holder of each lost fact. Who reads the context knows where to look for a
-/// message if it `points_to` it, by an exact token of the message; without one for each, everything that was replaced
-/// has to be read once. Without this rule an empty context is cheap: it would find every fact at once.
+/// The cost of fetching, given the smallest holder of each lost fact. Whoever reads the context knows where to look for
+/// a message if the context `points_to` it by an exact token of the message; without such a token for each message,
+/// everything that was replaced has to be read once. Without this rule an empty context would be cheap: it would find
+/// every fact at once.
 pub fn refetch(
     lost: impl IntoIterator<Item = Option<usize>>,
     tokens: &[Tokens],
@@ -78,8 +79,8 @@ pub fn tokens_per_task(context: f64, refetch: f64, probes: f64, cached: f64) -> 
     context * (1.0 + cached * (probes - 1.0)) + probes * refetch
 }
 
-/// From how many probes on two methods cost the same, each given as (context, refetch cost) in tokens. `None` if they
-/// never do, from one probe on.
+/// The number of probes at which two methods cost the same, each given as (context, refetch cost) in tokens. `None` if
+/// they never do, from one probe on.
 pub fn break_even(a: (f64, f64), b: (f64, f64), cached: f64) -> Option<f64> {
     let smaller = b.0 - a.0;
     let probes = smaller * (1.0 - cached) / (a.1 - b.1 - cached * smaller);

@@ -1,5 +1,5 @@
-//! What a compression keeps: which expected facts occur in the context, who lost the others, and how much of the replaced
-//! messages is gone.
+//! What a compression keeps: which expected facts occur in the context, who lost the others, and how much of the
+//! replaced messages is gone.
 //!
 //! The class of a fact follows from two literal findings, in the context and in the answer, because only they can be
 //! had for every cell without a model, and alike in every run. They separate the loss of the compressor from that of
@@ -11,7 +11,7 @@ use base::units::Tokens;
 use lexical::facts::{FactFinder, Topic};
 
 named_enum! {
-    /// What became of one expected fact.
+    /// What happened to one expected fact.
     pub enum FactClass {
         /// In the context and in the answer.
         Answered = "answered",
@@ -36,13 +36,13 @@ impl FactClass {
     }
 }
 
-/// For each fact whether it occurs in `text`, made by [`sessions::transcript::fold`]. `topic` is that of the question, of which
-/// short numbers need a word near them; empty for an answer, which need not repeat its question.
+/// For each fact, whether it occurs in `text`, made by [`sessions::transcript::fold`]. `topic` is that of the question:
+/// short numbers count only near one of its words. It is empty for an answer, which need not repeat its question.
 pub fn presence(text: &str, facts: &[FactFinder], topic: &Topic) -> Vec<bool> {
     facts.iter().map(|fact| topic.has(fact, text)).collect()
 }
 
-/// The share of `true`, from 0 to 1; `None` of nothing.
+/// The share of `true`, from 0 to 1; `None` if there are no values.
 pub fn share(presence: impl IntoIterator<Item = bool>) -> Option<f64> {
     let (mut all, mut held) = (0u32, 0u32);
     for is_present in presence {

@@ -23,7 +23,7 @@ use crate::compress::{Method, Strategy};
 use crate::pipeline::{Chain, CompressCell, FixtureDigests, FixtureIx, Matrix, MethodIx, Pipeline, TailMode};
 use crate::plan::{CompressTask, FixtureTexts, Preparer, Task};
 
-/// What a manifest says of the part that it is of.
+/// What the manifest of a part says about the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartRecord {
     #[serde(flatten)]
@@ -71,11 +71,11 @@ impl Assignment {
             part.cost += unit.cost;
             part.chains.extend(unit.chains);
         }
-        let digest = digest(pipeline, &parts);
+        let digest = assignment_digest(pipeline, &parts);
         Assignment { parts, digest }
     }
 
-    /// What a part runs; nothing of a part of another number.
+    /// The chains of a part; none if it is a part of another number of parts.
     pub fn part(&self, part: PartNumber) -> PartChains {
         let part = self.parts.get(part.index() as usize - 1).filter(|_| part.of().get() as usize == self.parts.len());
         part.cloned().unwrap_or_default()
@@ -94,14 +94,14 @@ impl Assignment {
         self.parts.iter().map(|part| part.cost).sum()
     }
 
-    /// The part of the work that a part has, from 0 to 1. Money is divided by it, so that a part without chains takes
-    /// none.
+    /// The fraction of the work that a part has, from 0 to 1. The budget is divided by it, so that a part without
+    /// chains gets none.
     pub fn share(&self, part: PartNumber) -> f64 {
         let all = self.cost();
         if all == 0 { 1.0 / self.parts.len() as f64 } else { self.part(part).cost as f64 / all as f64 }
     }
 
-    /// The work of the largest part, in means of all.
+    /// The work of the largest part, as a multiple of the mean.
     pub fn largest_to_mean(&self) -> f64 {
         let largest = self.parts.iter().map(|part| part.cost).max().unwrap_or(0);
         let mean = self.cost() as f64 / self.parts.len() as f64;
@@ -109,10 +109,12 @@ impl Assignment {
     }
 }
 
+/// Chains that stay together.
 #[derive(Debug)]
 struct Unit {
     chains: Vec<(FixtureIx, MethodIx)>,
     cost: u64,
+    /// The digest of its first chain.
     id: Digest,
 }
 
@@ -143,7 +145,7 @@ fn units(pipeline: &Pipeline, matrix: &Matrix) -> Vec<Unit> {
     }
     let mut units: BTreeMap<usize, Unit> = BTreeMap::new();
     for (number, (chain, cost)) in chains.into_iter().enumerate() {
-        let id = name(pipeline, chain);
+        let id = chain_digest(pipeline, chain);
         let unit = units.entry(groups.root(number)).or_insert(Unit { chains: Vec::new(), cost: 0, id });
         unit.chains.push((chain.fixture, chain.method));
         unit.cost += cost;
@@ -151,14 +153,14 @@ fn units(pipeline: &Pipeline, matrix: &Matrix) -> Vec<Unit> {
     units.into_values().collect()
 }
 
-/// The same on every machine, and in whatever order the pipeline lists its methods.
-fn name(pipeline: &Pipeline, chain: Chain) -> Digest {
+/// Identifies a chain: the same on every machine, and in whatever order the pipeline lists its methods.
+fn chain_digest(pipeline: &Pipeline, chain: Chain) -> Digest {
     let (fixture, method) = (pipeline.fixture(chain.fixture).name(), &pipeline.method(chain.method).name);
     Digest::hash(format!("{fixture}\0{method}"))
 }
 
-/// The actions of a chain whose keys the design decides alone: its first compression, or all of them where none needs
-/// the one before; and of a method that keeps nothing, its answers.
+/// The actions of a chain whose keys depend only on the design: its first compression, or all compressions if none
+/// needs the one before; and the answers of a method that keeps nothing.
 fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts>) -> Vec<SharedAction> {
     let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
     let known = if matrix.keeps_state(chain.method) { 1 } else { usize::MAX };
@@ -219,7 +221,7 @@ fn distribute(units: &[(u64, Digest)], parts: usize) -> Vec<usize> {
     assigned
 }
 
-fn digest(pipeline: &Pipeline, parts: &[PartChains]) -> Digest {
+fn assignment_digest(pipeline: &Pipeline, parts: &[PartChains]) -> Digest {
     let mut assigned: Vec<AssignedChain<'_>> = Vec::new();
     for (part, PartChains { chains, .. }) in parts.iter().enumerate() {
         for (fixture, method) in chains {
@@ -293,8 +295,8 @@ mod tests {
         }
     }
 
-    /// Sessions of 5,000 to 500,000 tokens with eight methods, of which one sends all with every question.
-    /// `cargo test uneven_sessions -- --nocapture` prints the balance.
+    /// Sessions of 5,000 to 500,000 tokens with eight methods, one of which sends the whole session with every
+    /// question. `cargo test uneven_sessions -- --nocapture` prints the balance.
     #[test]
     #[allow(clippy::print_stderr, reason = "the balance is shown on request")]
     fn uneven_sessions_are_balanced_as_far_as_chains_allow() {

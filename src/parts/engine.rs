@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use super::number::{PartFault, PartNumber};
+use base::say;
 
 /// An engine, by its variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +22,7 @@ pub enum Engine {
     Gitlab,
 }
 
-/// What a task knows of its array.
+/// The variables from which a task knows its number.
 struct EngineVariables {
     index: &'static str,
     /// The number of the first task.
@@ -29,22 +30,22 @@ struct EngineVariables {
     count: Option<&'static str>,
 }
 
-/// Why the environment gives no part.
+/// Why the environment does not say which part to run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    #[error("this is no task of a job array: none of {} is set; give the number, as in --part 3/8", names())]
+    #[error("{}", say!("this is no task of a job array: none of {} is set; give the number, as in --part 3/8", "这不是作业数组中的任务：{} 均未设置；请给出编号，如 --part 3/8", names()))]
     None,
-    #[error("both {0} and {1} are set, so `auto` is ambiguous; give the number, as in --part 3/8")]
+    #[error("{}", say!("both {_0} and {_1} are set, so `auto` is ambiguous; give the number, as in --part 3/8", "{_0} 与 {_1} 都已设置，`auto` 有歧义；请给出编号，如 --part 3/8"))]
     Several(&'static str, &'static str),
-    #[error("{variable} is `{value}`, which is not a number from {first}")]
+    #[error("{}", say!("{variable} is `{value}`, which is not a number from {first}", "{variable} 为 `{value}`，不是从 {first} 起的数字"))]
     NotANumber { variable: &'static str, value: String, first: u32 },
-    #[error("{0} does not say how many tasks there are; give the number of parts, as in --part auto/8")]
+    #[error("{}", say!("{_0} does not say how many tasks there are; give the number of parts, as in --part auto/8", "{_0} 没有说明共有多少任务；请给出分片数，如 --part auto/8"))]
     NoCount(&'static str),
-    #[error("{variable} says {found} tasks, and --part says {given}; give one of them")]
+    #[error("{}", say!("{variable} says {found} tasks, and --part says {given}; give one of them", "{variable} 为 {found} 个任务，而 --part 写 {given}；请只给其一"))]
     OtherCount { variable: &'static str, found: u32, given: u32 },
-    #[error("{variable} is {value}, so this is task {index} of {of}: {fault}")]
+    #[error("{}", say!("{variable} is {value}, so this is task {index} of {of}: {fault}", "{variable} 为 {value}，即 {of} 个任务中的第 {index} 个：{fault}"))]
     Outside { variable: &'static str, value: u32, index: u32, of: u32, fault: PartFault },
-    #[error("{0} is 0, and parts are numbered from 1; submit the array as --array=1-N")]
+    #[error("{}", say!("{_0} is 0, and parts are numbered from 1; submit the array as --array=1-N", "{_0} 为 0，而分片从 1 编号；请以 --array=1-N 提交作业数组"))]
     FromZero(&'static str),
 }
 
@@ -110,16 +111,16 @@ impl Engine {
         Ok((part.map_err(|fault| EngineError::Outside { variable: name, value, index, of, fault })?, engine))
     }
 
-    /// How its tasks of these parts are started again, in its own notation; `None` if it has none.
+    /// How to start the tasks of these parts again, in the engine's notation; `None` if it has none.
     pub fn start_again(self, parts: &[PartNumber]) -> Option<String> {
         let first = self.variables().first;
         let numbers: Vec<u32> = parts.iter().map(|part| part.index() - 1 + first).collect();
         let list = ranges(&numbers);
         Some(match self {
             Engine::Slurm => format!("sbatch --array={list}"),
-            Engine::Kubernetes => format!("completion indexes {list}"),
-            Engine::AwsBatch => format!("array indexes {list}"),
-            Engine::CloudRun => format!("task indexes {list}"),
+            Engine::Kubernetes => say!("completion indexes {list}", "完成序号 {list}"),
+            Engine::AwsBatch => say!("array indexes {list}", "数组序号 {list}"),
+            Engine::CloudRun => say!("task indexes {list}", "任务序号 {list}"),
             Engine::Gitlab => return None,
         })
     }

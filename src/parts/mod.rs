@@ -1,6 +1,7 @@
-//! Parts of a matrix that run as processes of their own, on any engine that starts numbered tasks, and meet in a remote.
+//! Parts of a matrix that run as processes of their own, on any engine that starts numbered tasks, and share results
+//! through a remote.
 //!
-//! Every part computes the same assignment from the design alone: parts do not communicate, and none looks at a cache,
+//! Every part computes the same assignment from the design only: parts do not communicate, and none looks at a cache,
 //! which differs from machine to machine. Everything here is pure; `evaluation` reads the environment and the remote.
 //!
 //! Deliberately absent: starting machines, sending work, and waiting. Job arrays do that.

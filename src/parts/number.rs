@@ -4,9 +4,11 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
+use base::locale::word;
+use base::say;
 use serde::{Deserialize, Serialize};
 
-/// Which part of how many, counted from 1.
+/// The number of a part, from 1, and how many parts there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "PartFields")]
 pub struct PartNumber {
@@ -29,14 +31,14 @@ impl TryFrom<PartFields> for PartNumber {
     }
 }
 
-/// Text that is no part.
+/// Why a text is not the number of a part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartFault {
-    #[error("expected I/N, as in 3/8, or `auto`, or `auto/N`")]
+    #[error("{}", word("expected I/N, as in 3/8, or `auto`, or `auto/N`", "应为 I/N（如 3/8）、`auto` 或 `auto/N`"))]
     Form,
-    #[error("there is no part {index} of {of}: parts are numbered from 1 to {of}")]
+    #[error("{}", say!("there is no part {index} of {of}: parts are numbered from 1 to {of}", "没有 {of} 个分片中的第 {index} 个：分片编号为 1 至 {of}"))]
     Outside { index: u32, of: u32 },
-    #[error("the number of parts is from 1 to {}", PartNumber::MOST)]
+    #[error("{}", say!("the number of parts is from 1 to {}", "分片数为 1 至 {}", PartNumber::MOST))]
     Count,
 }
 
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cannot_hold_a_part_that_is_none() {
+    fn a_file_cannot_hold_a_part_outside_of_its_count() {
         let read = |text: &str| serde_json::from_str::<PartNumber>(text);
         assert_eq!(read(r#"{"index":3,"of":8}"#).unwrap(), PartNumber::new(3, 8).unwrap());
         assert!(read(r#"{"index":9,"of":8}"#).is_err());

@@ -1,6 +1,6 @@
 //! What a project reaches besides its own files: the hosts that get keys and transcripts, and the programs it starts.
 //!
-//! Running a project means trusting its author with this, so it is listed before it happens.
+//! Whoever runs a project trusts its author with this access, so it is listed before anything is reached.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub struct ExternalAccess {
     /// Hosts that are sent requests.
     pub hosts: BTreeSet<HostAccess>,
     pub programs: BTreeSet<ProgramAccess>,
-    /// The cache that it shares with others, if the file declares one.
+    /// The URL of the shared cache, if the file declares one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
 }
@@ -39,7 +39,7 @@ pub struct ProgramAccess {
     pub variables: Vec<String>,
 }
 
-/// Those of the models that a provider is asked for: rules stand in for the others.
+/// Leaves out the models that built-in rules stand in for: no provider is asked for them.
 pub fn asked_models<'m>(models: impl Iterator<Item = &'m ModelUse>) -> impl Iterator<Item = &'m ModelUse> {
     models.filter(|model| model.is_asked())
 }

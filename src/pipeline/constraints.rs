@@ -1,8 +1,8 @@
 //! `[constraints]`: which rules are put into which sessions, and where.
 //!
-//! Each rule is put into each session of its language by itself, at each of three positions, so that the sessions of
-//! one rule differ from the recorded one in a single message. A rule whose object the session already mentions is left
-//! out there, because one could not see whether a context has kept the rule.
+//! Each rule is put into each session of its language, alone, at each of three positions, so that such a session
+//! differs from the recorded one in a single message. A session that already mentions the object of a rule does not get
+//! that rule: a context that names the object would not show whether the rule was kept.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -14,7 +14,8 @@ use super::model::{Injection, LoadedFixture, RuleSource, SourceFile};
 use super::problem::{Problem, Problems};
 use super::validation::{ValidationContext, check_name, name_help};
 use crate::action::Digest;
-use base::locale::Locale;
+use base::locale::{Locale, word};
+use base::say;
 use lexical::claims::{Rule, RuleFinder, RulePosition, language_of};
 use sessions::transcript::{estimate_tokens, fold_document};
 
@@ -37,13 +38,17 @@ impl RuleSet {
         &BUILT_IN
     }
 
-    /// The rules of a file; `None` if something is wrong with one, which is in `problems`.
+    /// Reads the rules of a file. `None` if one of them has an error, which is added to `problems`.
     fn read(file: &SourceFile, problems: &mut Problems) -> Option<RuleSet> {
         let before = problems.errors();
         let tables = read_rules(file, problems).filter(|_| problems.errors() == before)?;
         if tables.is_empty() {
-            let problem = Problem::error(format!("{} has no rules", file.path)).at(file, 0..file.text.len().min(1));
-            problems.push(problem.help("write a [[rule]] table with name, language, text and object for each rule"));
+            let problem =
+                Problem::error(say!("{} has no rules", "{} 中没有规则", file.path)).at(file, 0..file.text.len().min(1));
+            problems.push(problem.help(word(
+                "write a [[rule]] table with name, language, text and object for each rule",
+                "请为每条规则写一个 [[rule]] 表，含 name、language、text 和 object",
+            )));
         }
         let mut names = BTreeSet::new();
         let rules: Vec<Arc<Rule>> =
@@ -68,7 +73,11 @@ impl RuleReader<'_> {
         let text = self.required("text", text.as_ref(), |text| is_blank(text));
         let object = self.required("object", object.as_ref(), |words| has_blank(words));
         if let Some(words) = prohibition.as_ref().filter(|words| has_blank(&words.value)) {
-            self.report(words, "`prohibition` is empty", "name the words that forbid it, or leave the key out");
+            self.report(
+                words,
+                word("`prohibition` is empty", "`prohibition` 为空"),
+                word("name the words that forbid it, or leave the key out", "请写出表示禁止的词，或省略此键"),
+            );
         }
         let (name, language, text, object) = (name?, self.read_language(language?)?, text?, object?);
         if let Err(message) = check_name(&name.value) {
@@ -76,8 +85,8 @@ impl RuleReader<'_> {
         } else if !names.insert(name.value.clone()) {
             self.report(
                 name,
-                &format!("two rules are named `{}`", name.value),
-                "names identify results: use another one",
+                &say!("two rules are named `{}`", "两条规则都名为 `{}`", name.value),
+                word("names identify results: use another one", "名称用来标识结果：请另取一个"),
             );
         }
         let rule = Rule {
@@ -91,32 +100,46 @@ impl RuleReader<'_> {
         Some(Arc::new(rule))
     }
 
-    fn read_language(&mut self, word: &Located<String>) -> Option<Locale> {
-        match word.value.as_str() {
+    fn read_language(&mut self, written: &Located<String>) -> Option<Locale> {
+        match written.value.as_str() {
             "en" => Some(Locale::En),
             "zh" => Some(Locale::Zh),
             other => {
-                self.report(word, &format!("unknown language `{other}`"), "expected \"en\" or \"zh\"");
+                self.report(
+                    written,
+                    &say!("unknown language `{other}`", "未知的语言 `{other}`"),
+                    word("expected \"en\" or \"zh\"", "应为 \"en\" 或 \"zh\""),
+                );
                 None
             }
         }
     }
 
-    /// A rule whose own text does not state it would be lost everywhere.
+    /// Reports a rule that its own text does not state: every context would seem to have lost it.
     fn check_stated(&mut self, rule: &Rule, text: &Located<String>) {
         let finder = RuleFinder::new(rule);
         if !finder.object().occurs_in(&fold_document(&rule.text)) {
-            let message = format!(
+            let message = say!(
                 "the text of the rule `{}` does not have its object, `{}`",
+                "规则 `{}` 的 text 中没有其 object `{}`",
                 rule.name,
                 rule.object.join("`, `")
             );
-            self.report(text, &message, "write the object as it is written in the text");
+            self.report(
+                text,
+                &message,
+                word("write the object as it is written in the text", "请照 text 中的写法写出 object"),
+            );
         } else if !finder.is_stated_in(&rule.text) {
-            let message =
-                format!("no sentence in the text of the rule `{}` has its object and forbids something", rule.name);
-            let help =
-                "say \"never\", \"do not\" or the like beside the object, or name your words: prohibition = [\"…\"]";
+            let message = say!(
+                "no sentence in the text of the rule `{}` has its object and forbids something",
+                "规则 `{}` 的 text 中没有一句既含其 object 又表示禁止",
+                rule.name
+            );
+            let help = word(
+                "say \"never\", \"do not\" or the like beside the object, or name your words: prohibition = [\"…\"]",
+                "请在 object 旁写 \"never\"、\"do not\" 之类，或写出自己的用词：prohibition = [\"…\"]",
+            );
             self.report(text, &message, help);
         }
     }
@@ -128,14 +151,19 @@ impl RuleReader<'_> {
         is_empty: impl Fn(&T) -> bool,
     ) -> Option<&'t Located<T>> {
         match value {
-            Some(value) if is_empty(&value.value) => {
-                self.report(value, &format!("`{key}` is empty"), "every rule needs it")
-            }
+            Some(value) if is_empty(&value.value) => self.report(
+                value,
+                &say!("`{key}` is empty", "`{key}` 为空"),
+                word("every rule needs it", "每条规则都需要它"),
+            ),
             Some(value) => return Some(value),
             None => {
-                let problem =
-                    Problem::error(format!("this rule has no `{key}`")).at(self.file, self.table.place.clone());
-                self.problems.push(problem.help("a rule has `name`, `language`, `text` and `object`"));
+                let problem = Problem::error(say!("this rule has no `{key}`", "此规则没有 `{key}`"))
+                    .at(self.file, self.table.place.clone());
+                self.problems.push(problem.help(word(
+                    "a rule has `name`, `language`, `text` and `object`",
+                    "规则含 `name`、`language`、`text` 和 `object`",
+                )));
             }
         }
         None
@@ -150,7 +178,7 @@ fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-/// Whether a list has no words, or one that is blank.
+/// Whether a list is empty or has a blank word.
 fn has_blank(words: &[Located<String>]) -> bool {
     words.is_empty() || words.iter().any(|word| is_blank(&word.value))
 }
@@ -159,14 +187,14 @@ fn strings(list: &Located<StringList>) -> Vec<String> {
     list.value.iter().map(|word| word.value.clone()).collect()
 }
 
-/// The rules of the pipeline; `None` if it has none, or something is wrong with them.
+/// The rules of the pipeline. `None` if it has none, or if one of them has an error.
 pub(super) fn rules(context: &mut ValidationContext<'_>, table: Option<&ConstraintsTable>) -> Option<RuleSet> {
     let table = table?;
     let is_enabled = table.enabled.as_ref().is_some_and(|enabled| enabled.value);
     let rules = match &table.set {
         None => Some(RuleSet::built_in().clone()),
         Some(path) => {
-            let source = context.text_file("set of rules", path)?;
+            let source = context.text_file(word("set of rules", "规则集"), path)?;
             RuleSet::read(&source, &mut context.problems)
         }
     };
@@ -176,26 +204,33 @@ pub(super) fn rules(context: &mut ValidationContext<'_>, table: Option<&Constrai
 /// Puts the rules into the fixtures, by reference: no message is copied.
 pub(super) fn inject(rules: &RuleSet, fixtures: &mut [LoadedFixture], problems: &mut Problems) {
     let finders: Vec<(&Arc<Rule>, RuleFinder)> = rules.rules.iter().map(|rule| (rule, RuleFinder::new(rule))).collect();
-    let mut without = Vec::new();
+    let mut names_without_rule = Vec::new();
     for loaded in fixtures {
         let (messages, history) = (&loaded.fixture.messages, loaded.history());
         let language = language_of(messages);
         let tokens: Vec<_> = messages.iter().map(|message| estimate_tokens(&message.countable_text())).collect();
         let span = loaded.fixture.start()..loaded.points.first().copied().unwrap_or(messages.len());
-        let fit = finders
+        let fitting = finders
             .iter()
             .filter(|(rule, finder)| rule.language == language && !history.holds(finder.object(), 0..messages.len()));
         let places = RulePosition::ALL.map(|position| (position, position.place(messages, span.clone(), &tokens)));
-        let injections =
-            fit.flat_map(|(rule, _)| places.map(|(position, at)| Injection { rule: Arc::clone(rule), position, at }));
+        let injections = fitting
+            .flat_map(|(rule, _)| places.map(|(position, at)| Injection { rule: Arc::clone(rule), position, at }));
         loaded.injections = injections.collect();
         if loaded.injections.is_empty() {
-            without.push(loaded.name().to_owned());
+            names_without_rule.push(loaded.name().to_owned());
         }
     }
-    if !without.is_empty() {
-        let message = format!("no rule of the constraints can be put into {}", without.join(", "));
-        let help = "a session gets the rules of its user's language (`language`) whose objects it does not name itself";
+    if !names_without_rule.is_empty() {
+        let message = say!(
+            "no rule of the constraints can be put into {}",
+            "约束中没有规则可以放入 {}",
+            names_without_rule.join(", ")
+        );
+        let help = word(
+            "a session gets the rules of its user's language (`language`) whose objects it does not name itself",
+            "会话得到与其用户语言（`language`）相同、且自身没有提到其 object 的规则",
+        );
         problems.push(Problem::warning(message).help(help));
     }
 }
@@ -205,12 +240,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_rules_are_the_same_in_both_languages() {
+    fn the_built_in_rules_have_the_same_objects_in_both_languages() {
         let rules = &RuleSet::built_in().rules;
-        let of = |language: Locale| -> Vec<&Vec<String>> {
-            rules.iter().filter(|rule| rule.language == language).map(|rule| &rule.object).collect()
-        };
-        assert!(of(Locale::En).len() >= 16);
-        assert_eq!(of(Locale::En), of(Locale::Zh));
+        let [english, chinese] = [Locale::En, Locale::Zh].map(|language| {
+            let rules = rules.iter().filter(|rule| rule.language == language);
+            rules.map(|rule| &rule.object).collect::<Vec<_>>()
+        });
+        assert!(english.len() >= 16);
+        assert_eq!(english, chinese);
     }
 }

@@ -1,4 +1,4 @@
-//! Coordinates in names, for people and rows, and the places of everything that a run does.
+//! Cells by the names of their parts, for people and result rows, and where all other work of a run is done.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::matrix::{AnswerCell, CompressCell, JudgeCell};
 use super::model::Pipeline;
+use base::say;
 use sessions::transcript::Point;
 
-/// A coordinate in names, for people and rows. What a stage does not have yet is absent.
+/// A cell by the names of its parts, for people and result rows. The parts of later stages are absent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CellCoordinate {
     pub fixture: Arc<str>,
@@ -28,7 +29,7 @@ pub struct CellCoordinate {
     /// Number of the answer, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_n: Option<u32>,
-    /// Number of the step of an open-book answer, from 2; none of a first step, and of whole answers.
+    /// The step of an open-book answer, from 2; `None` for the first step and for whole answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,8 +39,7 @@ pub struct CellCoordinate {
     pub judge_n: Option<u32>,
 }
 
-/// Where something is done, in names: in the matrix, in a judge's self-test, in a regrading, or in the generation of
-/// probes.
+/// Where work is done, by names: in the matrix, in a judge's self-test, in a regrading, or in the generation of probes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Place {
@@ -59,7 +59,7 @@ pub enum Place {
         /// Which answer.
         answer: String,
     },
-    /// The generation of probes at a point, or the question of one of them without a context.
+    /// Probes are generated at a point, or one of them is asked without a context.
     Generation {
         /// The fixture's name.
         fixture: String,
@@ -80,7 +80,8 @@ impl Place {
         }
     }
 
-    /// The cell of a recorded session, if it is one: what fails with a rule in it takes nothing from the others.
+    /// The cell of a recorded session, if it is one. A failure in a session with an injected rule affects no other
+    /// cell.
     pub fn recorded_cell(&self) -> Option<&CellCoordinate> {
         self.cell().filter(|cell| cell.constraint.is_none())
     }
@@ -90,12 +91,19 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Cell(coordinate) => coordinate.fmt(f),
-            Place::Selftest { judge, case } => write!(f, "self-test of {judge} · {case}"),
-            Place::Regrading { judge, answer } => write!(f, "regrading by {judge} · {answer}"),
-            Place::Generation { fixture, point, probe: None } => write!(f, "probes for {fixture} · point {point}"),
-            Place::Generation { fixture, point, probe: Some(probe) } => {
-                write!(f, "{fixture} · point {point} · {probe} without a context")
+            Place::Selftest { judge, case } => {
+                f.write_str(&say!("self-test of {judge} · {case}", "{judge} 的自检 · {case}"))
             }
+            Place::Regrading { judge, answer } => {
+                f.write_str(&say!("regrading by {judge} · {answer}", "{judge} 重新评分 · {answer}"))
+            }
+            Place::Generation { fixture, point, probe: None } => {
+                f.write_str(&say!("probes for {fixture} · point {point}", "为 {fixture} 产生问题 · 压缩点 {point}"))
+            }
+            Place::Generation { fixture, point, probe: Some(probe) } => f.write_str(&say!(
+                "{fixture} · point {point} · {probe} without a context",
+                "{fixture} · 压缩点 {point} · {probe}，无上下文"
+            )),
         }
     }
 }
@@ -141,18 +149,25 @@ impl CellCoordinate {
 
 impl fmt::Display for CellCoordinate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} · {} · run {} · point {}", self.fixture, self.method, self.run, self.point.0)?;
+        f.write_str(&say!(
+            "{} · {} · run {} · point {}",
+            "{} · {} · 第 {} 次运行 · 压缩点 {}",
+            self.fixture,
+            self.method,
+            self.run,
+            self.point.0
+        ))?;
         if let Some(constraint) = &self.constraint {
-            write!(f, " · with the rule {constraint}")?;
+            f.write_str(&say!(" · with the rule {constraint}", " · 含规则 {constraint}"))?;
         }
         if let Some(probe) = &self.probe {
-            write!(f, " · probe {probe}")?;
+            f.write_str(&say!(" · probe {probe}", " · 问题 {probe}"))?;
         }
         if let (Some(answerer), Some(n)) = (&self.answerer, self.answer_n) {
             write!(f, " · {answerer} {n}")?;
         }
         if let Some(step) = self.step {
-            write!(f, " · step {step}")?;
+            f.write_str(&say!(" · step {step}", " · 步骤 {step}"))?;
         }
         if let (Some(judge), Some(n)) = (&self.judge, self.judge_n) {
             write!(f, " · {judge} {n}")?;

@@ -1,4 +1,4 @@
-//! The part of a file that is drawn around a place. A line that is too long, as in a bank without line breaks, is cut
+//! The part of a file that is shown around a place. A line that is too long, as in a bank without line breaks, is cut
 //! to the text around the place; line and column stay those of the file.
 
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub(super) struct Excerpt<'f> {
 #[derive(Debug)]
 struct ExcerptPlace {
     shown: Range<usize>,
-    /// In the file, in characters from 0.
+    /// The column in the file, in characters from 0.
     column: usize,
 }
 
@@ -44,15 +44,16 @@ impl<'f> Excerpt<'f> {
         let text = &text.replace('\u{1b}', "?");
         let (mut shown, mut pieces, mut line_start) = (String::new(), Vec::new(), 0);
         for line in text.split_inclusive('\n') {
-            let marks: Vec<Range<usize>> = places.iter().filter_map(|place| within(place, line_start, line)).collect();
+            let marks: Vec<Range<usize>> =
+                places.iter().filter_map(|place| part_in_line(place, line_start, line)).collect();
             add_line(&mut shown, &mut pieces, line_start, line, &windows(line, &marks, room));
             line_start += line.len();
         }
         let places = places.iter().map(|place| {
-            let start = moved(&pieces, place.start);
+            let start = excerpt_offset(&pieces, place.start);
             let before = text.get(..place.start).unwrap_or_default();
             let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
-            ExcerptPlace { shown: start..moved(&pieces, place.end).max(start), column }
+            ExcerptPlace { shown: start..excerpt_offset(&pieces, place.end).max(start), column }
         });
         Excerpt { name, places: places.collect(), text: shown }
     }
@@ -64,7 +65,7 @@ impl<'f> Excerpt<'f> {
 }
 
 /// The part of `place` that lies in a line.
-fn within(place: &Range<usize>, line_start: usize, line: &str) -> Option<Range<usize>> {
+fn part_in_line(place: &Range<usize>, line_start: usize, line: &str) -> Option<Range<usize>> {
     let body = line.trim_end_matches(['\r', '\n']).len();
     let is_here = place.start <= line_start + body && (place.end > line_start || place.start == line_start);
     is_here.then(|| place.start.saturating_sub(line_start)..(place.end - line_start).min(body))
@@ -96,14 +97,15 @@ fn add_line(
     shown.push_str(ending);
 }
 
-/// Where a byte of the file is in the excerpt: in the last piece that begins before it.
-fn moved(pieces: &[ExcerptPiece], offset: usize) -> usize {
+/// The offset in the excerpt of a byte of the file: in the last piece that begins at or before it.
+fn excerpt_offset(pieces: &[ExcerptPiece], offset: usize) -> usize {
     let after = pieces.partition_point(|piece| piece.from <= offset);
     let piece = after.checked_sub(1).and_then(|last| pieces.get(last));
     piece.map_or(0, |piece| piece.at + (offset - piece.from).min(piece.len))
 }
 
-/// What is shown of a line: all of it, or what is around the marks; of a long mark its beginning and its end.
+/// The parts of a line to show: all of it, or the text around each mark; for a long mark, the text around its beginning
+/// and its end.
 fn windows(line: &str, marks: &[Range<usize>], room: usize) -> Vec<Range<usize>> {
     let body = line.trim_end_matches(['\r', '\n']);
     // No character takes more than four bytes: a very long line need not be measured.
@@ -111,34 +113,34 @@ fn windows(line: &str, marks: &[Range<usize>], room: usize) -> Vec<Range<usize>>
         return std::iter::once(0..body.len()).collect();
     }
     let share = (room / marks.len().max(1)).saturating_sub(2 * GAP.width());
-    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut windows: Vec<Range<usize>> = Vec::new();
     for mark in marks {
-        // The beginning of a line says most of it.
+        // If possible, show the line from its beginning, which tells the most.
         let mut candidates = [0..mark.end, mark.clone()].into_iter();
         let fitting = candidates.find(|range| body.get(range.clone()).is_some_and(|text| text.width() <= share));
         if let Some(range) = fitting {
-            found.push(widened(body, range, share));
+            windows.push(widen(body, range, share));
         } else {
-            found.push(widened(body, mark.start..mark.start, share / 2));
-            found.push(widened(body, mark.end..mark.end, share / 2));
+            windows.push(widen(body, mark.start..mark.start, share / 2));
+            windows.push(widen(body, mark.end..mark.end, share / 2));
         }
     }
     if marks.is_empty() {
-        found.push(widened(body, 0..0, share));
+        windows.push(widen(body, 0..0, share));
     }
-    found.sort_by_key(|window| window.start);
-    found.dedup_by(|next, window| {
+    windows.sort_by_key(|window| window.start);
+    windows.dedup_by(|next, window| {
         let touches = next.start <= window.end;
         if touches {
             window.end = window.end.max(next.end);
         }
         touches
     });
-    found
+    windows
 }
 
-/// A range of a line with as much on both sides as fits into `room` columns.
-fn widened(line: &str, range: Range<usize>, room: usize) -> Range<usize> {
+/// Widens a range of a line by as much on both sides as fits into `room` columns.
+fn widen(line: &str, range: Range<usize>, room: usize) -> Range<usize> {
     let (mut start, mut end) = (range.start, range.end);
     let mut left = room.saturating_sub(line.get(range).unwrap_or_default().width());
     loop {
@@ -165,12 +167,12 @@ impl SourceCode for Excerpt<'_> {
         lines_before: usize,
         lines_after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let found = self.text.read_span(span, lines_before, lines_after)?;
+        let contents = self.text.read_span(span, lines_before, lines_after)?;
         // Without lines around it the place itself is requested, for the header of the report.
         let place = self.places.iter().find(|place| lines_before == 0 && place.shown.start == span.offset());
-        let column = place.map_or(found.column(), |place| place.column);
-        let (data, span) = (found.data(), *found.span());
-        let (name, line, lines) = (self.name.to_owned(), found.line(), found.line_count());
+        let column = place.map_or(contents.column(), |place| place.column);
+        let (data, span) = (contents.data(), *contents.span());
+        let (name, line, lines) = (self.name.to_owned(), contents.line(), contents.line_count());
         Ok(Box::new(MietteSpanContents::new_named(name, data, span, line, column, lines)))
     }
 }

@@ -1,4 +1,4 @@
-//! Reads TOML into plain structs: one a table, every value with its place.
+//! Reads TOML into plain structs, one for each table; every value keeps its place in the file.
 //!
 //! Unknown keys and values of the wrong type are reported together with all other problems; serde stops at the first. A
 //! profile is merged in: tables by key, arrays of tables by `name`. Only this file uses the `toml` crate.
@@ -30,7 +30,7 @@ impl<T> Located<T> {
     }
 }
 
-/// What a value is to be, in both languages.
+/// The name of the type that a value should have, in both languages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TypeName {
     english: &'static str,
@@ -47,15 +47,15 @@ impl TypeName {
     }
 }
 
-/// What can stand behind a key.
+/// A type that a TOML value can be read into.
 pub(super) trait ReadToml: Sized {
-    /// What a list of such values is called.
+    /// The name of the type of a list of such values.
     const LIST: TypeName = TypeName::new("a list of strings", "字符串列表");
 
-    /// Whether a profile's value is merged in rather than put in its place.
+    /// Whether a profile's value is merged into this one rather than replacing it.
     const MERGES: bool = false;
 
-    /// What `read` accepts, as a JSON Schema.
+    /// The JSON Schema of the values that `read` accepts.
     fn schema() -> Value;
 
     /// Reads the value, or reports a problem.
@@ -66,7 +66,7 @@ pub(super) trait ReadToml: Sized {
         None
     }
 
-    /// Lays a profile's value over this one.
+    /// Merges a profile's value into this one; the profile's takes precedence.
     fn merge(&mut self, top: Self) {
         *self = top;
     }
@@ -75,7 +75,7 @@ pub(super) trait ReadToml: Sized {
 pub(super) struct TomlReader<'a> {
     file: &'a SourceFile,
     problems: &'a mut Problems,
-    /// The keys of `[pipeline]`, which are easily written above it.
+    /// The keys of `[pipeline]`. Users easily write them above its header.
     settings: &'a [&'a str],
 }
 
@@ -126,7 +126,7 @@ macro_rules! table {
         impl $name {
             pub(in crate::pipeline) const KEYS: &[&str] = &[$(stringify!($field)),*];
 
-            fn of(table: &DeTable<'_>, reader: &mut TomlReader<'_>) -> $name {
+            fn from_table(table: &DeTable<'_>, reader: &mut TomlReader<'_>) -> $name {
                 let mut read = $name::default();
                 for (key, value) in table {
                     match &**key.get_ref() {
@@ -161,7 +161,7 @@ macro_rules! table {
 
             fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<$name> {
                 match value.get_ref() {
-                    DeValue::Table(table) => Some($name::of(table, reader)),
+                    DeValue::Table(table) => Some($name::from_table(table, reader)),
                     _ => reader.mistyped(value, $crate::pipeline::file::TypeName::new("a table", "表")),
                 }
             }
@@ -304,27 +304,27 @@ fn parse<'f>(file: &'f SourceFile, problems: &mut Problems) -> Option<DeTable<'f
     faults.is_empty().then(|| root.into_inner())
 }
 
-/// A string somewhere in the file: the keys that lead to it, itself, and its place.
+/// A string in the file: the keys that lead to it, the string itself, and its place.
 pub(super) type StringAt = (Vec<String>, String, Range<usize>);
 
-/// All strings of the file; those of a list have the path of the list.
-pub(super) fn texts(file: &SourceFile) -> Vec<StringAt> {
-    fn walk(value: &Spanned<DeValue<'_>>, path: &[String], texts: &mut Vec<StringAt>) {
+/// All strings of the file. A string in a list has the keys of the list.
+pub(super) fn strings(file: &SourceFile) -> Vec<StringAt> {
+    fn walk(value: &Spanned<DeValue<'_>>, path: &[String], strings: &mut Vec<StringAt>) {
         match value.get_ref() {
-            DeValue::Table(table) => walk_table(table, path, texts),
-            DeValue::Array(values) => values.iter().for_each(|value| walk(value, path, texts)),
-            DeValue::String(text) => texts.push((path.to_vec(), text.to_string(), value.span())),
+            DeValue::Table(table) => walk_table(table, path, strings),
+            DeValue::Array(values) => values.iter().for_each(|value| walk(value, path, strings)),
+            DeValue::String(text) => strings.push((path.to_vec(), text.to_string(), value.span())),
             _ => {}
         }
     }
-    fn walk_table(table: &DeTable<'_>, path: &[String], texts: &mut Vec<StringAt>) {
+    fn walk_table(table: &DeTable<'_>, path: &[String], strings: &mut Vec<StringAt>) {
         for (key, value) in table {
-            walk(value, &[path, &[key.get_ref().to_string()]].concat(), texts);
+            walk(value, &[path, &[key.get_ref().to_string()]].concat(), strings);
         }
     }
-    let mut texts = Vec::new();
-    walk_table(DeTable::parse_recoverable(&file.text).0.get_ref(), &[], &mut texts);
-    texts
+    let mut strings = Vec::new();
+    walk_table(DeTable::parse_recoverable(&file.text).0.get_ref(), &[], &mut strings);
+    strings
 }
 
 pub(super) mod rules;

@@ -1,4 +1,4 @@
-//! Fixtures and their banks: found, read, paired.
+//! Finds and reads fixtures and their banks, and pairs them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,24 +9,26 @@ use super::file::tables::FixturePaths;
 use super::model::{FixtureDigests, LoadedFixture, ProbeIx, SourceFile};
 use super::problem::{Problem, Problems, Severity, suggest};
 use super::select::{MatrixSelection, is_wanted, report_unknown};
-use super::sources::{Pattern, SourceReader, shown, word};
+use super::sources::{Pattern, SourceReader, describe_error, shown};
 use super::validation::check_name;
 use crate::action::{Digest, DigestBuilder};
 use crate::probe::{Bank, FindingKind, ParsedBank, check_bank};
 use base::fault::Fault;
+use base::locale::word;
+use base::say;
 use lexical::facts::History;
 use sessions::references::PATTERNS;
 use sessions::transcript::{Fixture, Message, ParsedFixture, ends_of_spans, estimate_tokens};
 
 pub(super) const BANK: &str = ".probes.json";
 
-/// The size up to which one fixture is read by people before it is shared.
+/// The size of the largest fixture that people still review before they share it, in bytes.
 const FIXTURE_BYTES: usize = 150_000;
 
-/// The size up to which all fixtures of a project together are.
+/// The same for all fixtures of a project together.
 const FIXTURES_BYTES: usize = 500_000;
 
-/// What is demanded of fixtures and banks beyond their structure.
+/// Checks of fixtures and banks beyond their structure.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FixtureChecks {
     /// A fact that an answer can have without the compressed context is an error, not a warning.
@@ -35,14 +37,14 @@ pub(super) struct FixtureChecks {
     pub(super) allow_unproven: bool,
     /// The answerer is shown what follows the point.
     pub(super) verbatim_tail: bool,
-    /// Banks are not looked at.
+    /// Banks are not read.
     pub(super) without_banks: bool,
-    /// So many points in place of the fixture's own.
+    /// The number of points that replace the fixture's own.
     pub(super) spans: Option<u32>,
 }
 
 impl FixtureChecks {
-    fn weight(self, kind: FindingKind) -> Severity {
+    fn severity(self, kind: FindingKind) -> Severity {
         match kind {
             FindingKind::PointOutOfRange => Severity::Error,
             FindingKind::UnprovenFact if !self.allow_unproven => Severity::Error,
@@ -56,7 +58,7 @@ impl FixtureChecks {
     }
 }
 
-/// Where fixtures and banks are looked for.
+/// Reads the fixtures and banks of a project.
 pub(super) struct FixtureLoader<'a> {
     pub(super) file: &'a SourceFile,
     pub(super) reader: &'a SourceReader,
@@ -67,37 +69,41 @@ pub(super) struct FixtureLoader<'a> {
 }
 
 impl FixtureLoader<'_> {
-    /// Reads the fixtures wanted with their banks, sorted by name. Returns the names of those without a bank, too.
+    /// Reads the selected fixtures with their banks, sorted by name. Also returns the names of those without a bank.
     pub(super) fn load(mut self, selection: &MatrixSelection) -> (Vec<LoadedFixture>, Vec<String>) {
         let fixtures = self.fixture_files();
         let banks = if self.checks.without_banks { BTreeMap::new() } else { self.bank_files() };
         let names: Vec<&str> = fixtures.keys().map(String::as_str).collect();
         let wanted = selection.fixtures.as_deref();
-        report_unknown("--fixtures", "fixture", wanted, &names, self.problems);
+        report_unknown(selection.fixtures_flag(), word("fixture", "样本"), wanted, &names, self.problems);
         self.warn_orphan_banks(&banks, &names);
-        let (mut found, mut left_out) = (Vec::new(), Vec::new());
+        let (mut loaded, mut left_out) = (Vec::new(), Vec::new());
         let mut sizes = Vec::new();
         for (name, path) in fixtures.iter().filter(|(name, _)| is_wanted(wanted, name)) {
             let fixture = self.read_fixture(name, path, &mut sizes);
             match (banks.get(name), fixture) {
                 (None, fixture) if self.checks.without_banks => {
-                    found.extend(fixture.map(|fixture| without_bank(fixture, path)));
+                    loaded.extend(fixture.map(|fixture| without_bank(fixture, path)));
                 }
                 (None, _) => {
-                    let problem = Problem::warning(format!("the fixture `{name}` has no bank and is left out"));
-                    let help = format!(
+                    let problem = Problem::warning(say!(
+                        "the fixture `{name}` has no bank and is left out",
+                        "样本 `{name}` 没有题库，略去不用"
+                    ));
+                    let help = say!(
                         "write {}/{name}{BANK}, or let a model: `compeval probes generate {name}`",
+                        "请写 {}/{name}{BANK}，或让模型写：`compeval probes generate {name}`",
                         self.bank_folder()
                     );
                     self.problems.push(problem.help(help));
                     left_out.push(name.clone());
                 }
-                (Some(bank), Some(fixture)) => found.extend(self.pair(fixture, path, bank)),
+                (Some(bank), Some(fixture)) => loaded.extend(self.pair(fixture, path, bank)),
                 (Some(_), None) => {}
             }
         }
         self.check_sizes(&sizes);
-        (found, left_out)
+        (loaded, left_out)
     }
 
     /// The fixture files by stem.
@@ -113,10 +119,19 @@ impl FixtureLoader<'_> {
         for path in paths.into_iter().filter(|path| !path.ends_with(BANK)) {
             let stem = stem(&path);
             if let Err(message) = check_name(&stem) {
-                self.problems.push(Problem::error(format!("{path}: {message}")).help("rename the file and its `name`"));
+                self.problems.push(
+                    Problem::error(format!("{path}: {message}"))
+                        .help(word("rename the file and its `name`", "请给文件及其 `name` 改名")),
+                );
             } else if let Some(first) = files.get(&stem).filter(|first| **first != path) {
-                let message = format!("two fixtures are named `{stem}`: {first} and {path}");
-                self.problems.push(Problem::error(message).help("names identify results: use a different one"));
+                let message = say!(
+                    "two fixtures are named `{stem}`: {first} and {path}",
+                    "两个样本都名为 `{stem}`：{first} 与 {path}"
+                );
+                self.problems.push(
+                    Problem::error(message)
+                        .help(word("names identify results: use a different one", "名称用来标识结果：请另取一个")),
+                );
             } else {
                 files.insert(stem, path);
             }
@@ -136,7 +151,7 @@ impl FixtureLoader<'_> {
             };
             let files = pattern.entries(self.reader.folder());
             if files.is_empty() {
-                let message = format!("no file matches `{}`", glob.value);
+                let message = say!("no file matches `{}`", "没有文件与 `{}` 匹配", glob.value);
                 self.problems.push(Problem::error(message).at(self.file, glob.place.clone()));
             }
             paths.extend(files);
@@ -149,8 +164,11 @@ impl FixtureLoader<'_> {
         if path.is_dir() {
             return self.json_files(folder);
         }
-        let problem = Problem::error(format!("there is no folder `{folder}` with fixtures"));
-        let problem = problem.help("`compeval fixture import` makes a fixture from a session log");
+        let problem = Problem::error(say!("there is no folder `{folder}` with fixtures", "没有样本文件夹 `{folder}`"));
+        let problem = problem.help(word(
+            "`compeval fixture import` makes a fixture from a session log",
+            "`compeval fixture import` 由会话日志产生样本",
+        ));
         self.problems.push(match place {
             Some(place) => problem.at(self.file, place),
             None => problem,
@@ -169,15 +187,19 @@ impl FixtureLoader<'_> {
         files.into_iter().filter(|path| path.ends_with(BANK)).map(|path| (stem(&path), path)).collect()
     }
 
-    /// Whatever is named like a JSON file directly in a folder, as `FOLDER/NAME`, sorted; none if there is no such
-    /// folder. What cannot be read is an error where it is read, not a file that is silently absent.
+    /// The paths `FOLDER/NAME` of everything in a folder that is named like a JSON file, sorted; none if there is no
+    /// such folder. A file that cannot be read is listed, too: reading it reports the error.
     fn json_files(&mut self, folder: &str) -> Vec<String> {
         let path = self.reader.folder().join(folder);
         let entries = match std::fs::read_dir(&path) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
             Err(error) => {
-                self.problems.push(Problem::error(format!("cannot read the folder {folder}: {}", word(&error))));
+                self.problems.push(Problem::error(say!(
+                    "cannot read the folder {folder}: {}",
+                    "无法读取文件夹 {folder}：{}",
+                    describe_error(&error)
+                )));
                 return Vec::new();
             }
         };
@@ -190,7 +212,8 @@ impl FixtureLoader<'_> {
         files
     }
 
-    /// A bank without its fixture. Where fixtures are globs, one that merely was not matched is no stray.
+    /// Warns of banks whose fixture does not exist. A fixture that exists without being matched by a glob is not
+    /// missing.
     fn warn_orphan_banks(&mut self, banks: &BTreeMap<String, String>, names: &[&str]) {
         let bases: Vec<PathBuf> = match self.fixtures.map(|placed| &placed.value) {
             Some(FixturePaths::Globs(globs)) => {
@@ -201,14 +224,17 @@ impl FixtureLoader<'_> {
         let root = self.reader.folder();
         for (name, path) in banks.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
             if !bases.iter().any(|base| root.join(base).join(format!("{name}.json")).is_file()) {
-                let message = format!("{path} is a bank for the fixture `{name}`, which does not exist");
+                let message = say!(
+                    "{path} is a bank for the fixture `{name}`, which does not exist",
+                    "{path} 是样本 `{name}` 的题库，而该样本不存在"
+                );
                 self.problems.push(Problem::error(message).help(suggest(name, names.iter().copied())));
             }
         }
     }
 
     fn read_fixture(&mut self, name: &str, path: &str, sizes: &mut Vec<(String, usize)>) -> Option<Fixture> {
-        let source = self.read("fixture", path)?;
+        let source = self.read(word("fixture", "样本"), path)?;
         sizes.push((path.to_owned(), source.text.len()));
         let parsed = ParsedFixture::read(&source.text).map_err(|faults| self.report(&source, faults)).ok()?;
         let mut fixture = parsed.fixture;
@@ -218,60 +244,93 @@ impl FixtureLoader<'_> {
             });
         }
         if fixture.name != name {
-            let message = format!("the fixture in {path} is named `{}`, its file `{name}`", fixture.name);
-            self.report_name(&source, &fixture.name, message, "name and file stem are the same: change one of them");
+            let message = say!(
+                "the fixture in {path} is named `{}`, its file `{name}`",
+                "{path} 中的样本名为 `{}`，文件名为 `{name}`",
+                fixture.name
+            );
+            self.report_name(
+                &source,
+                &fixture.name,
+                message,
+                word("name and file stem are the same: change one of them", "名称与文件名相同：请改其中之一"),
+            );
             return None;
         }
         Some(fixture)
     }
 
     fn pair(&mut self, fixture: Fixture, path: &str, bank_path: &str) -> Option<LoadedFixture> {
-        let source = self.read("bank", bank_path)?;
+        let source = self.read(word("bank", "题库"), bank_path)?;
         let parsed = ParsedBank::read(&source.text).map_err(|faults| self.report(&source, faults)).ok()?;
         let bank = &parsed.bank;
         if bank.fixture != fixture.name {
-            let message =
-                format!("the bank in {bank_path} is for `{}`, its file name says `{}`", bank.fixture, fixture.name);
-            let help = "`fixture` and file name are the same: change one of them";
+            let message = say!(
+                "the bank in {bank_path} is for `{}`, its file name says `{}`",
+                "{bank_path} 中的题库属于 `{}`，其文件名却写 `{}`",
+                bank.fixture,
+                fixture.name
+            );
+            let help = word(
+                "`fixture` and file name are the same: change one of them",
+                "`fixture` 与文件名相同：请改其中之一",
+            );
             self.report_name(&source, &bank.fixture, message, help);
             return None;
         }
         let history = History::new(&fixture.messages);
         for finding in check_bank(&parsed, &fixture, &history, self.checks.verbatim_tail) {
-            let weight = self.checks.weight(finding.kind);
-            let help = match (finding.kind, weight) {
+            let severity = self.checks.severity(finding.kind);
+            let help = match (finding.kind, severity) {
                 (FindingKind::UnprovenFact, Severity::Error) => {
-                    format!("{}; `run` continues with --allow-unproven", finding.help)
+                    say!(
+                        "{}; `run` continues with --allow-unproven",
+                        "{}；`run` 加 --allow-unproven 可继续",
+                        finding.help
+                    )
                 }
                 _ => finding.help,
             };
             let problem = Problem::error(finding.message).at(&source, finding.place).help(help);
-            self.problems.push(problem.with_severity(weight));
+            self.problems.push(problem.with_severity(severity));
         }
-        Some(loaded(fixture, parsed.bank, path, bank_path))
+        Some(with_bank(fixture, parsed.bank, path, bank_path))
     }
 
-    /// Fixtures are to be read by people before they are shared.
+    /// Warns of fixtures that are too large for people to review.
     fn check_sizes(&mut self, sizes: &[(String, usize)]) {
         for (path, size) in sizes.iter().filter(|(_, size)| *size > FIXTURE_BYTES) {
             let (size, limit) = (size / 1000, FIXTURE_BYTES / 1000);
-            self.warn_large(format!("{path} has {size} KB, more than people review: {limit} KB"));
+            self.warn_large(say!(
+                "{path} has {size} KB, more than people review: {limit} KB",
+                "{path} 有 {size} KB，多于人工审阅的限度：{limit} KB"
+            ));
         }
         let total: usize = sizes.iter().map(|(_, size)| size).sum();
         if total > FIXTURES_BYTES {
             let (total, limit) = (total / 1000, FIXTURES_BYTES / 1000);
-            self.warn_large(format!("the fixtures have {total} KB together, more than people review: {limit} KB"));
+            self.warn_large(say!(
+                "the fixtures have {total} KB together, more than people review: {limit} KB",
+                "全部样本共 {total} KB，多于人工审阅的限度：{limit} KB"
+            ));
         }
     }
 
     fn warn_large(&mut self, message: String) {
-        let help = "`compeval fixture scrub` cuts long tool outputs; a shorter stretch of the session may do";
+        let help = word(
+            "`compeval fixture scrub` cuts long tool outputs; a shorter stretch of the session may do",
+            "`compeval fixture scrub` 截短过长的工具输出；也可只取会话中较短的一段",
+        );
         self.problems.push(Problem::warning(message).help(help));
     }
 
     fn read(&mut self, what: &str, path: &str) -> Option<SourceFile> {
         let read = self.reader.read_uncached(path);
-        read.map_err(|why| self.problems.push(Problem::error(format!("cannot read the {what} {path}: {why}")))).ok()
+        read.map_err(|why| {
+            self.problems
+                .push(Problem::error(say!("cannot read the {what} {path}: {why}", "无法读取{what} {path}：{why}")))
+        })
+        .ok()
     }
 
     fn report(&mut self, source: &SourceFile, faults: Vec<Fault>) {
@@ -281,7 +340,7 @@ impl FixtureLoader<'_> {
     fn report_name(&mut self, source: &SourceFile, name: &str, message: String, help: &str) {
         let quoted = format!("\"{name}\"");
         let problem = Problem::error(message).help(help);
-        // A name written with escapes is not found by its letters.
+        // The search does not find a name that is written with escapes.
         let place = source.text.find(&quoted).map(|at| at..at + quoted.len());
         self.problems.push(match place {
             Some(place) => problem.at(source, place),
@@ -290,12 +349,12 @@ impl FixtureLoader<'_> {
     }
 }
 
-/// Whether a path is a link of a hidden name that leads nowhere: a lock of an editor.
+/// Whether a path is an editor's lock: a dangling link whose name begins with `.#`.
 fn is_lock(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".#")) && !path.exists()
 }
 
-fn loaded(fixture: Fixture, bank: Bank, path: &str, bank_path: &str) -> LoadedFixture {
+fn with_bank(fixture: Fixture, bank: Bank, path: &str, bank_path: &str) -> LoadedFixture {
     let points = fixture.effective_points();
     LoadedFixture {
         selected: probes_by_point(&bank, points.len()),
@@ -319,10 +378,10 @@ fn without_bank(fixture: Fixture, path: &str) -> LoadedFixture {
         probes: Vec::new(),
         extra: serde_json::Map::new(),
     };
-    loaded(fixture, bank, path, "")
+    with_bank(fixture, bank, path, "")
 }
 
-/// The probes at each of so many points; a probe that names no point is at the last.
+/// The probes at each of `points` points. A probe without a point is asked at the last.
 fn probes_by_point(bank: &Bank, points: usize) -> Vec<Vec<ProbeIx>> {
     let mut selected = vec![Vec::new(); points];
     for (index, probe) in bank.probes.iter().enumerate() {

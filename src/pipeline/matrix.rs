@@ -1,4 +1,4 @@
-//! The matrix: every coordinate of a run, in a fixed order, without a list of them.
+//! The matrix: every cell of a run, in a fixed order. Cells are computed, never stored.
 //!
 //! Order: fixture, method, run, point, probe, answerer, answer_n, judge, judge_n. Counts are arithmetic and
 //! memory grows with fixtures × points (and the probes at them), never with the number of cells.
@@ -14,7 +14,7 @@ use crate::action::Repetition;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Chain {
     pub fixture: FixtureIx,
-    /// The rule that was put into the fixture, if one was: then nothing is asked about it.
+    /// The rule that was put into the fixture, if any. No probe is asked about such a fixture.
     pub injection: Option<InjectionIx>,
     pub method: MethodIx,
     /// The run, from 1.
@@ -61,12 +61,15 @@ impl MatrixCounts {
     }
 }
 
-/// Its functions of cells and indices take those that it made, and panic at others.
+/// The cells that a pipeline selects.
+///
+/// # Panics
+/// Methods panic at cells and indices of another matrix.
 #[derive(Clone, Debug)]
 pub struct Matrix {
     pub(super) fixtures: Vec<FixtureAxis>,
     pub(super) methods: Vec<MethodAxis>,
-    /// By answerer: whether it answers the same each time.
+    /// For each answerer, whether it gives the same answer each time.
     pub(super) answerer_is_fixed: Vec<bool>,
     pub(super) judge_is_fixed: Vec<bool>,
     pub(super) runs: Runs,
@@ -78,10 +81,10 @@ pub struct Matrix {
 pub(super) struct FixtureAxis {
     /// The selected probes at each point.
     probes: Vec<Vec<ProbeIx>>,
-    /// Probes at all points before, parallel to `probes`.
+    /// The number of probes at all earlier points, parallel to `probes`.
     before: Vec<u64>,
     total: u64,
-    /// Rules that are put into it.
+    /// The number of rules that are put into it.
     injections: usize,
 }
 
@@ -89,7 +92,7 @@ pub(super) struct FixtureAxis {
 pub(super) struct MethodAxis {
     pub(super) method_answerers: Vec<AnswererIx>,
     pub(super) keeps_state: bool,
-    /// Whether it yields the same each time.
+    /// Whether its output is the same each time.
     pub(super) is_fixed: bool,
 }
 
@@ -105,8 +108,8 @@ impl FixtureAxis {
         FixtureAxis { probes, before, total, injections }
     }
 
-    /// The points that a method must compress, in order: those with a probe, and all before for one with state. Where
-    /// nobody answers, all of them.
+    /// The points at which a method must compress, in order: those with a probe, and all earlier ones if the method
+    /// keeps state. If nothing is answered, all points.
     fn needed(&self, keeps_state: bool, without_answers: bool) -> impl Iterator<Item = PointIx> {
         let last = self.probes.iter().rposition(|at| without_answers || !at.is_empty());
         let until = last.map_or(0, |last| last + 1);
@@ -141,7 +144,7 @@ impl Matrix {
         self.answerer_is_fixed.is_empty()
     }
 
-    fn has(&self, fixture: FixtureIx, method: MethodIx) -> bool {
+    fn includes(&self, fixture: FixtureIx, method: MethodIx) -> bool {
         self.part.as_ref().is_none_or(|part| part.contains(&(fixture, method)))
     }
 
@@ -149,8 +152,9 @@ impl Matrix {
         self.runs
     }
 
-    /// All chains that this process runs, in order: of each fixture as it was recorded, then with each rule in it. A rule
-    /// is compressed in the first run alone: many rules at several positions say more than repetitions of one.
+    /// All chains that this process runs, in order: for each fixture, those of the recorded session, then those with
+    /// each rule. A rule takes part in the first run only: many rules at several positions tell more than repetitions
+    /// of one.
     pub fn chains(&self) -> impl Iterator<Item = Chain> {
         self.fixtures.iter().enumerate().flat_map(move |(fixture, axis)| {
             let (fixture, recorded) = (FixtureIx(fixture), self.methods_on(FixtureIx(fixture)));
@@ -166,7 +170,7 @@ impl Matrix {
     }
 
     fn methods_on(&self, fixture: FixtureIx) -> impl Iterator<Item = MethodIx> {
-        (0..self.methods.len()).map(MethodIx).filter(move |method| self.has(fixture, *method))
+        (0..self.methods.len()).map(MethodIx).filter(move |method| self.includes(fixture, *method))
     }
 
     /// The compressions of a chain, in the order in which they must be done.
@@ -209,7 +213,7 @@ impl Matrix {
         &self.fixtures[fixture.0].probes[point.0]
     }
 
-    /// Who reads the contexts of a method.
+    /// The answerers that read the contexts of a method.
     pub fn method_answerers(&self, method: MethodIx) -> &[AnswererIx] {
         &self.methods[method.0].method_answerers
     }
@@ -224,8 +228,7 @@ impl Matrix {
         let mut counts = MatrixCounts::default();
         let runs = u64::from(self.runs.compress);
         for (fixture, axis) in self.fixtures.iter().enumerate() {
-            let own = self.methods.iter().enumerate().filter(|(at, _)| self.has(FixtureIx(fixture), MethodIx(*at)));
-            for (_, method) in own {
+            for method in self.methods_on(FixtureIx(fixture)).map(|method| &self.methods[method.0]) {
                 counts.compress += runs * axis.needed(method.keeps_state, self.is_without_answers()).count() as u64;
                 counts.compress += (axis.injections * axis.probes.len()) as u64;
                 counts.answer += runs * axis.total * self.answers_per_probe(method);
@@ -248,12 +251,12 @@ impl Matrix {
         let fixtures = self.fixtures.iter().take(chain.fixture.0).map(|axis| axis.total * per_probe).sum::<u64>();
         let (axis, method) = (&self.fixtures[chain.fixture.0], &self.methods[chain.method.0]);
         let methods: u64 = self.methods.iter().take(chain.method.0).map(|m| runs * self.answers_per_probe(m)).sum();
-        let own = self.answers_per_probe(method);
+        let method_per_probe = self.answers_per_probe(method);
         let probes_before = axis.before[point.0] + place(&axis.probes[point.0], &probe);
         let reader = place(&method.method_answerers, &answerer);
         let answers = fixtures
-            + axis.total * (methods + own * from_zero(chain.run))
-            + probes_before * own
+            + axis.total * (methods + method_per_probe * from_zero(chain.run))
+            + probes_before * method_per_probe
             + reader * u64::from(self.runs.answer)
             + from_zero(answer_n);
         answers * self.judgements_per_answer()

@@ -8,6 +8,8 @@ use super::programs;
 use super::validation::{ValidationContext, inserts, model_declaration};
 use crate::action::{BuiltInStrategy, Template, Variable};
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Shape, Strategy};
+use base::locale::word;
+use base::say;
 use base::units::Tokens;
 use models::{Dialect, Lane, ModelUse};
 use sessions::references::PATTERNS;
@@ -25,7 +27,7 @@ enum StrategyKind {
     Rule(BuiltInStrategy),
 }
 
-const WAYS: [(&str, StrategyKind); 12] = [
+const STRATEGIES: [(&str, StrategyKind); 12] = [
     ("anchored-iterative", StrategyKind::Prompted(PromptStyle::Anchored)),
     ("regenerative", StrategyKind::Prompted(PromptStyle::Regenerative)),
     ("opaque", StrategyKind::Opaque),
@@ -40,9 +42,9 @@ const WAYS: [(&str, StrategyKind); 12] = [
     ("none", StrategyKind::Rule(BuiltInStrategy::None)),
 ];
 
-/// All strategies, as a pipeline writes them.
+/// The names of all strategies, as a pipeline writes them.
 pub(super) fn strategies() -> impl Iterator<Item = &'static str> {
-    WAYS.into_iter().map(|(name, _)| name)
+    STRATEGIES.into_iter().map(|(name, _)| name)
 }
 
 /// The keys that every strategy takes.
@@ -50,7 +52,7 @@ const COMMON_KEYS: [&str; 3] = ["name", "strategy", "answerers"];
 
 /// All keys that each strategy takes.
 pub(super) fn keys_by_strategy() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
-    WAYS.into_iter().map(|(name, kind)| (name, [&COMMON_KEYS, kind.keys()].concat()))
+    STRATEGIES.into_iter().map(|(name, kind)| (name, [&COMMON_KEYS, kind.keys()].concat()))
 }
 
 impl StrategyKind {
@@ -88,20 +90,20 @@ pub(super) fn method(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<Method> {
-    let with_preset = presets::applied(context, table);
-    let table = with_preset.as_ref().unwrap_or(table);
+    let completed = presets::with_preset(context, table);
+    let table = completed.as_ref().unwrap_or(table);
     let Some(strategy) = &table.value.strategy else {
-        let help = format!("add strategy = \"…\", one of {}", list(strategies()));
-        context.error(&table.place, format!("the method `{name}` has no strategy"), help);
+        let help = say!("add strategy = \"…\", one of {}", "请加上 strategy = \"…\"，可选：{}", list(strategies()));
+        context.error(&table.place, say!("the method `{name}` has no strategy", "方法 `{name}` 没有 strategy"), help);
         return None;
     };
-    let kind = context.choice("strategy", Some(strategy), &WAYS)?;
+    let kind = context.choice("strategy", Some(strategy), &STRATEGIES)?;
     reject_foreign_keys(context, &strategy.value, kind, table);
     let target_tokens = context.at_least_one("target_tokens", table.value.target_tokens.as_ref()).map(Tokens);
     let strategy = match kind {
         StrategyKind::Prompted(style) => prompted(context, style, table, override_model)?,
         StrategyKind::Opaque => {
-            Strategy::Opaque { model: vendor(context, Dialect::OpenaiResponses, table, override_model)? }
+            Strategy::Opaque { model: vendor_model(context, Dialect::OpenaiResponses, table, override_model)? }
         }
         StrategyKind::ProviderCompaction => compaction(context, table, override_model)?,
         StrategyKind::Command => Strategy::Command(programs::command(context, table, override_model)?),
@@ -118,8 +120,9 @@ fn reject_foreign_keys(
 ) {
     for (key, place) in table.value.written() {
         if !COMMON_KEYS.contains(&key) && !kind.keys().contains(&key) {
-            let message = format!("the strategy `{strategy}` does not take `{key}`");
-            context.error(&place, message, format!("it takes {}", list(kind.keys().iter().copied())));
+            let message =
+                say!("the strategy `{strategy}` does not take `{key}`", "strategy `{strategy}` 不接受 `{key}`");
+            context.error(&place, message, say!("it takes {}", "它接受 {}", list(kind.keys().iter().copied())));
         }
     }
 }
@@ -132,8 +135,7 @@ fn prompted(
 ) -> Option<Strategy> {
     let model = context.model(&model_declaration!(table, "compress", override_model));
     let built_in = Some(compress::built_in(style, context.locale));
-    let words = [PromptPlacement::Inline, PromptPlacement::System, PromptPlacement::Last];
-    let words = words.map(|placement| (placement.name(), placement));
+    let words = PromptPlacement::ALL.map(|placement| (placement.name(), placement));
     let placement = context.choice("placement", table.value.placement.as_ref(), &words).unwrap_or_default();
     let required: &[Variable] = if placement == PromptPlacement::Inline { &["transcript"] } else { &[] };
     let (template, prompt_path) =
@@ -143,12 +145,22 @@ fn prompted(
     Some(Strategy::Prompted { style, model: model?, template, placement, shape, extract, prompt_path })
 }
 
-/// A prompt that does not insert the topic is asked without it.
+/// Warns of a prompt that does not insert the topic.
 fn warn_of_lost_focus(context: &mut ValidationContext<'_>, template: &Template, table: &Located<CompressTable>) {
     if context.has_focus_topic && !inserts(template, compress::VARIABLES, "focus_topic") {
         let place = table.value.prompt.as_ref().map_or(&table.place, |prompt| &prompt.place).clone();
-        let help = "add {{ focus_topic }} where it belongs, inside {% if focus_topic %} … {% endif %}";
-        context.warn(&place, "this prompt does not insert the --focus-topic: the method works without it", help);
+        let help = word(
+            "add {{ focus_topic }} where it belongs, inside {% if focus_topic %} … {% endif %}",
+            "请在合适之处加上 {{ focus_topic }}，并置于 {% if focus_topic %} … {% endif %} 之内",
+        );
+        context.warn(
+            &place,
+            word(
+                "this prompt does not insert the --focus-topic: the method works without it",
+                "此提示词没有插入 --focus-topic：该方法不用它也能工作",
+            ),
+            help,
+        );
     }
 }
 
@@ -160,15 +172,18 @@ fn shape(context: &mut ValidationContext<'_>, table: &CompressTable) -> Shape {
     }
 }
 
-/// The name of the tag that the summary stands in.
+/// The name of the tag around the summary in a reply.
 fn extract(context: &mut ValidationContext<'_>, table: &CompressTable) -> Option<String> {
     let tag = table.extract.as_ref()?;
     let is_name = tag.value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     if tag.value.is_empty() || !is_name {
         context.error(
             &tag.place,
-            "this is not the name of a tag",
-            "write extract = \"summary\" for <summary>…</summary>",
+            word("this is not the name of a tag", "这不是标签名"),
+            word(
+                "write extract = \"summary\" for <summary>…</summary>",
+                "请写 extract = \"summary\" 以取 <summary>…</summary>",
+            ),
         );
         return None;
     }
@@ -180,7 +195,7 @@ fn compaction(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<Strategy> {
-    let model = vendor(context, Dialect::Anthropic, table, override_model);
+    let model = vendor_model(context, Dialect::Anthropic, table, override_model);
     let prompt = table.value.prompt.as_ref();
     let (template, prompt_path) = match prompt {
         Some(_) => {
@@ -192,7 +207,7 @@ fn compaction(
 }
 
 /// The model of a strategy that only one kind of provider has.
-fn vendor(
+fn vendor_model(
     context: &mut ValidationContext<'_>,
     dialect: Dialect,
     table: &Located<CompressTable>,
@@ -201,15 +216,27 @@ fn vendor(
     let model = context.model(&model_declaration!(table, "compress", override_model))?;
     if model.provider.dialect == dialect {
         if let Some(lane) = table.value.lane.as_ref().filter(|_| model.lane == Lane::Batch) {
-            context.error(&lane.place, "a vendor's own compaction cannot be batched", "leave `lane` out here");
+            context.error(
+                &lane.place,
+                word("a vendor's own compaction cannot be batched", "厂商自带的压缩不能用批处理"),
+                word("leave `lane` out here", "请在此省略 `lane`"),
+            );
         }
         return Some(model);
     }
     let strategy = table.value.strategy.as_ref().map_or("", |strategy| &strategy.value);
     let place = table.value.model.as_ref().map_or(&table.place, |model| &model.place);
     let kind = model.provider.dialect.name();
-    let message = format!("the strategy `{strategy}` cannot use `{}`, whose provider is {kind}", model.reference);
-    context.error(place, message, format!("it needs a provider of kind \"{}\"", dialect.name()));
+    let message = say!(
+        "the strategy `{strategy}` cannot use `{}`, whose provider is {kind}",
+        "strategy `{strategy}` 不能用 `{}`：其服务商的 kind 为 {kind}",
+        model.reference
+    );
+    context.error(
+        place,
+        message,
+        say!("it needs a provider of kind \"{}\"", "需要 kind 为 \"{}\" 的服务商", dialect.name()),
+    );
     None
 }
 
@@ -220,8 +247,15 @@ fn rule(
 ) -> Option<BuiltInStrategy> {
     if matches!(rule, BuiltInStrategy::Truncate | BuiltInStrategy::Prune) && table.value.target_tokens.is_none() {
         let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
-        let help = "add target_tokens = 2000, or how many of the newest tokens to keep";
-        context.error(place, format!("the strategy `{}` needs `target_tokens`", rule.name()), help);
+        let help = word(
+            "add target_tokens = 2000, or how many of the newest tokens to keep",
+            "请加上 target_tokens = 2000，即保留多少最新的词元",
+        );
+        context.error(
+            place,
+            say!("the strategy `{}` needs `target_tokens`", "strategy `{}` 需要 `target_tokens`", rule.name()),
+            help,
+        );
         return None;
     }
     Some(match (rule, &table.value.keep_results) {
@@ -240,12 +274,16 @@ pub(super) fn declared_answerers<'a>(
         return answerers.to_vec();
     };
     if named.value.is_empty() {
-        context.error(&named.place, "a method needs an answerer", "leave `answerers` out to let all answer");
+        context.error(
+            &named.place,
+            word("a method needs an answerer", "每种方法都需要作答模型"),
+            word("leave `answerers` out to let all answer", "省略 `answerers` 即由全部模型作答"),
+        );
     }
     for item in &named.value {
         if !answerers.contains(&item.value.as_str()) {
             let help = suggest(&item.value, answerers.iter().copied());
-            context.error(&item.place, format!("there is no answerer `{}`", item.value), help);
+            context.error(&item.place, say!("there is no answerer `{}`", "没有作答模型 `{}`", item.value), help);
         }
     }
     answerers.iter().filter(|name| named.value.iter().any(|item| item.value == **name)).copied().collect()

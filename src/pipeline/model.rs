@@ -56,13 +56,13 @@ pub struct Pipeline {
     pub fixtures: Vec<LoadedFixture>,
     /// The rules that are put into the fixtures; `None` where none are.
     pub constraints: Option<RuleSource>,
-    /// Prices the user declared; they are before the table that ships with the program.
+    /// Prices that the user declared. They take precedence over the table that ships with the program.
     pub prices: BTreeMap<ModelRef, Price>,
     /// All providers, declared and built in.
     pub providers: BTreeMap<ProviderName, Arc<ProviderSpec>>,
-    /// The text files that inputs are made from (pipeline, prompts, rubric), each once, to explain a change by.
+    /// The text files that inputs are made from (pipeline, prompts, rubric), each once. They tell why an input changed.
     pub sources: Vec<SourceFile>,
-    /// The chains that this process runs, where it runs a part; `None` is all of them.
+    /// The chains that this process runs if it runs a part; `None` is all of them.
     pub part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
 }
 
@@ -94,13 +94,13 @@ pub struct PipelineSettings {
     pub runs: Runs,
     /// Language of rubric and built-in prompts.
     pub locale: Locale,
-    /// What is after the point.
+    /// What the answerer is shown of the messages after the point.
     pub tail: TailMode,
     /// Whether the judge sees the compacted context.
     pub judge_context: bool,
     /// Whether judges grade some answers of the run again, with a fact made false.
     pub regrade: bool,
-    /// The answers that are tested.
+    /// Which answers are tested.
     pub primary: Book,
     /// Which criteria grade a probe.
     pub rubric_scope: Scope,
@@ -108,11 +108,11 @@ pub struct PipelineSettings {
     pub focus_topic: Option<Arc<str>>,
     /// Which cases the judges are tested with.
     pub selftest: SelfTestDesign,
-    /// Whether the rows of results are compressed; `None` if that depends on how many they are. No figure depends on it.
+    /// Whether the rows of results are compressed; with `None`, their number decides. No figure depends on it.
     pub compress_rows: Option<bool>,
 }
 
-/// How often everything that is sampled is repeated; each at least 1.
+/// How often each sampled step is repeated; each at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runs {
     /// Compressions of each method; this is what `run` counts.
@@ -166,11 +166,12 @@ pub struct LoadedFixture {
     pub points: Vec<usize>,
     /// The probes selected at each point, parallel to `points`; at least one in all.
     pub selected: Vec<Vec<ProbeIx>>,
-    /// The rules that are put into it, one at a time; none unless the pipeline wants them.
+    /// The rules that are put into it, one at a time; none unless the pipeline enables them.
     pub injections: Vec<Injection>,
     /// What must be equal for two results to be comparable.
     pub digests: FixtureDigests,
-    /// Of what decides which references are needed besides the messages: the patterns, recorded references, compactions.
+    /// The digest of what decides, besides the messages, which references are needed: patterns, recorded references,
+    /// compactions.
     pub recorded: Digest,
     /// The fixture's file, relative to the folder.
     pub path: String,
@@ -178,7 +179,7 @@ pub struct LoadedFixture {
     pub bank_path: String,
 }
 
-/// Digests of what is measured with. A remark or a reformatted file changes none of them.
+/// Digests of the material that methods are measured with. Remarks and reformatting change none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FixtureDigests {
     pub transcript: Digest,
@@ -188,7 +189,7 @@ pub struct FixtureDigests {
 }
 
 impl LoadedFixture {
-    /// What the transcript says, folded and indexed. It is as long as the transcript, so it is made only on demand.
+    /// The text of the transcript, folded and indexed. It is as long as the transcript, so it is made only on demand.
     pub fn history(&self) -> History {
         History::new(&self.fixture.messages)
     }
@@ -232,7 +233,7 @@ impl LoadedFixture {
 pub struct RuleSource {
     /// Their file, relative to the folder; a phrase for the built-in ones.
     pub path: String,
-    /// Of everything that decides what is put in and what is found.
+    /// The digest of everything that decides which rules are put in and which are found again.
     pub digest: Digest,
 }
 
@@ -259,7 +260,7 @@ pub struct Generator {
     pub template: Template,
     /// The prompt's file, relative to the pipeline; `None` for the built-in one.
     pub prompt_path: Option<String>,
-    /// How many replies that break the contract are taken.
+    /// How many replies may break the contract before it gives up.
     pub attempts: u32,
 }
 

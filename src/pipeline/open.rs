@@ -23,7 +23,8 @@ use crate::action::BuiltInStrategy;
 use crate::answer::Answerer;
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 use crate::judge::draw_selftest;
-use base::locale::Locale;
+use base::locale::{Locale, word};
+use base::say;
 
 #[derive(Clone, Debug, Default)]
 pub struct OpenRequest {
@@ -43,13 +44,14 @@ pub struct OpenRequest {
     /// `--stages compress`: nothing is answered and nothing graded, and fixtures need no banks. A pipeline without
     /// `[[answer]]` and `[[judge]]` is always opened so.
     pub compress_only: bool,
-    /// `--points`: so many points at the ends of equal spans, in place of each fixture's own.
+    /// `--points`: the number of points, at the ends of equal spans, that replace each fixture's own.
     pub spans: Option<u32>,
-    /// Fixtures are taken without their banks, and none at all is no error: for commands that run no matrix.
+    /// Fixtures are read without their banks, and a project without any fixture is no error: for commands that run no
+    /// matrix.
     pub without_banks: bool,
     /// Whether a key that is not set is an error. Otherwise [`Opened::missing_keys`] lists it.
     pub needs_keys: bool,
-    /// Processes that share the providers' limits with this one, itself included; `None` is this one alone.
+    /// How many processes share the providers' limits, this one included; `None` means this one alone.
     pub sharers: Option<NonZeroU32>,
 }
 
@@ -57,9 +59,9 @@ pub struct OpenRequest {
 #[derive(Clone, Debug)]
 pub struct Opened {
     pub pipeline: Pipeline,
-    /// What does not stop the work.
+    /// Findings that do not stop the work.
     pub warnings: Problems,
-    /// One warning for each variable that a selected stage needs a key from and that is not set.
+    /// One warning for each unset variable that should contain a key for a selected stage.
     pub missing_keys: Problems,
 }
 
@@ -116,8 +118,14 @@ impl ProjectLoader<'_> {
         let (mut problems, missing_keys) = (context.problems, context.missing_keys);
         let (mut fixtures, without_bank) = self.fixture_loader(&reader, &mut problems).load(&self.request.selection);
         if self.request.spans.is_some() && !self.takes_no_banks() {
-            let problem = Problem::error("--points moves the points at which the questions of a bank are asked");
-            problems.push(problem.help("add --stages compress; for questions, set `points` in the fixtures"));
+            let problem = Problem::error(word(
+                "--points moves the points at which the questions of a bank are asked",
+                "--points 移动题库提问所在的压缩点",
+            ));
+            problems.push(problem.help(word(
+                "add --stages compress; for questions, set `points` in the fixtures",
+                "请加上 --stages compress；若要提问，请在样本中设置 `points`",
+            )));
         }
         if let Some((pipeline, _)) = &checked {
             problems.0.extend(missing_previous_summaries(&pipeline.methods, &fixtures, &mut reader));
@@ -139,7 +147,7 @@ impl ProjectLoader<'_> {
         };
         let has_cells = !fixtures.is_empty() && !pipeline.methods.is_empty();
         if !has_cells && !self.request.without_banks {
-            return Err(OpenError::Empty(select::empty(&self.request.selection, &without_bank)));
+            return Err(OpenError::Empty(EmptySelection::new(&self.request.selection, &without_bank)));
         }
         let pipeline = Pipeline { fixtures, sources: reader.into_sources(), ..pipeline };
         Ok(Opened { pipeline, warnings: problems, missing_keys })
@@ -215,9 +223,13 @@ impl ProjectLoader<'_> {
 
     fn require(&self, stage: &str, is_missing: bool, context: &mut ValidationContext<'_>) {
         if is_missing {
-            let problem = Problem::error(format!("{} declares no [[{stage}]] table", self.file.path));
-            let help = "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \
-                        neither of the two";
+            let problem =
+                Problem::error(say!("{} declares no [[{stage}]] table", "{} 没有声明 [[{stage}]] 表", self.file.path));
+            let help = word(
+                "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \
+                        neither of the two",
+                "至少要有一个 [[compress]]；[[answer]] 与 [[judge]] 要么各至少一个，要么都没有",
+            );
             context.problems.push(problem.help(help));
         }
     }
@@ -307,7 +319,7 @@ impl ProjectLoader<'_> {
                 method_answerers.push(AnswererIx(index));
             }
         }
-        method_answerers.extend(with_search(method, &method_answerers, answerers));
+        method_answerers.extend(open_book_answerers(method, &method_answerers, answerers));
         method_answerers
     }
 
@@ -318,16 +330,20 @@ impl ProjectLoader<'_> {
         table: &Located<CompressTable>,
     ) {
         let written = self.declared.pipeline.as_ref().and_then(|t| t.value.judge_context.as_ref());
-        let own = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
-        let place = written.map_or(own, |judge_context| &judge_context.key).clone();
-        let message = format!("judge_context = true does not go with the opaque method `{}`", method.name);
+        let strategy_place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
+        let place = written.map_or(strategy_place, |judge_context| &judge_context.key).clone();
+        let message = say!(
+            "judge_context = true does not go with the opaque method `{}`",
+            "judge_context = true 不能与不透明方法 `{}` 同用",
+            method.name
+        );
         context.error(
             &place,
             message,
-            "the judge cannot be shown an opaque context, and a missing context would reveal the method. With judge_context = \
+            word("the judge cannot be shown an opaque context, and a missing context would reveal the method. With judge_context = \
              false under [pipeline] the judge sees no context of any method: every grade is computed again, the judge \
              can no longer check an answer against the context, and new grades do not compare with old ones. Or leave \
-             the method out by --methods",
+             the method out by --methods", "不透明上下文无法给评审看，而缺少上下文会暴露方法。在 [pipeline] 中设 judge_context = false，评审就看不到任何方法的上下文：全部得分重新计算，评审不能再对照上下文核对回答，新得分与旧得分不能比较。也可用 --methods 略去该方法"),
         );
     }
 }
@@ -359,8 +375,9 @@ fn prompt_without_previous_summary(method: &Method) -> Option<&str> {
     }
 }
 
-/// Those who answer the same questions with a search; nobody where the context has everything.
-fn with_search(method: &Method, closed: &[AnswererIx], answerers: &[Answerer]) -> Vec<AnswererIx> {
+/// The answerers that answer the same questions as `closed` with a search; none for `full`, whose context has
+/// everything.
+fn open_book_answerers(method: &Method, closed: &[AnswererIx], answerers: &[Answerer]) -> Vec<AnswererIx> {
     if matches!(method.strategy, Strategy::Rule(BuiltInStrategy::Full)) {
         return Vec::new();
     }

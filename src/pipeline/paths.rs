@@ -1,5 +1,4 @@
-//! Paths of a project, and the cache that it shares with others: what is known without validating any file but the
-//! pipeline.
+//! Paths of a project and its shared cache: all that is known without validating any file but the pipeline.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +11,9 @@ use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
 use super::providers::{Environment, key_variables};
 use super::secrets::mask_secrets;
-use super::sources::{OUT_OF_BOUNDS, Pattern, SourceReader};
+use super::sources::{Pattern, SourceReader, out_of_bounds};
+use base::locale::word;
+use base::say;
 use models::ApiKeyVariable;
 use store::remote::{DeclaredRemote, RemoteMode, RemoteUrl, TrustedWriter};
 
@@ -43,7 +44,7 @@ impl ProjectPaths {
         self.probes.join(format!("{name}{}", super::fixtures::BANK))
     }
 
-    /// A path below the folder as people are shown it: relative to it, with `/`.
+    /// A path as people are shown it: relative to the project's folder if it lies in it, with `/`.
     pub fn shown(&self, path: &Path) -> String {
         path.strip_prefix(&self.folder).map_or_else(|_| path.display().to_string(), super::sources::shown)
     }
@@ -85,8 +86,10 @@ pub(super) fn read_pipeline(
     let mut reader = SourceReader::new(path.parent().unwrap_or(Path::new(".")).to_path_buf());
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let read = reader.read(&name);
-    let read = read.map_err(|why| problems.push(Problem::error(format!("cannot read {}: {why}", path.display()))));
-    // Whatever is shown or kept of the file from here on shows no secret that someone wrote into it.
+    let read = read.map_err(|why| {
+        problems.push(Problem::error(say!("cannot read {}: {why}", "无法读取 {}：{why}", path.display())))
+    });
+    // From here on, no secret that someone wrote into the file can be shown or kept.
     let file = mask_secrets(&read.ok()?);
     reader.replace(file.clone());
     let declared = tables::read(&file, profile, problems)?;
@@ -112,7 +115,7 @@ pub(super) fn folders(declared: &Declared, environment: &Environment<'_>, root: 
     [results, moved.unwrap_or(cache), probes]
 }
 
-/// Results, cache and probes as the file declares them, with the places where it does; else the usual ones.
+/// The folders of results, cache and probes as the file declares them, each with its place there, or the usual ones.
 fn declared_folders(declared: &Declared) -> [(&Path, Option<&Range<usize>>); 3] {
     let table = declared.pipeline.as_ref().map(|table| &table.value);
     [
@@ -126,8 +129,8 @@ fn declared_folders(declared: &Declared) -> [(&Path, Option<&Range<usize>>); 3] 
     })
 }
 
-/// Unless the project says `allow_outside`: refuses declared folders outside of its own, and has `reader` refuse files.
-/// The cache that `COMPEVAL_CACHE` names is the user's choice, not the project's.
+/// Refuses declared folders outside of the project, and has `reader` refuse files there, unless the project says
+/// `allow_outside`. The cache that `COMPEVAL_CACHE` names is the user's choice, not the project's.
 fn confine(declared: &Declared, reader: &mut SourceReader, file: &SourceFile, problems: &mut Problems) {
     let table = declared.pipeline.as_ref().map(|table| &table.value);
     if table.and_then(|table| table.allow_outside.as_ref()).is_some_and(|allowed| allowed.value) {
@@ -146,7 +149,8 @@ fn confine(declared: &Declared, reader: &mut SourceReader, file: &SourceFile, pr
         None => {}
     }
     for (folder, place) in folders.into_iter().filter(|(folder, _)| reader.is_out_of_bounds(folder)) {
-        let problem = Problem::error(format!("`{}` cannot be used: {OUT_OF_BOUNDS}", folder.display()));
+        let problem =
+            Problem::error(say!("`{}` cannot be used: {}", "不能使用 `{}`：{}", folder.display(), out_of_bounds()));
         problems.push(match place {
             Some(place) => problem.at(file, place.clone()),
             None => problem,
@@ -164,23 +168,36 @@ pub(super) fn declared_remote(declared: &Declared, file: &SourceFile, problems: 
     };
     let url = remote.as_ref().and_then(|url| {
         let parsed = url.value.parse::<RemoteUrl>();
-        parsed.map_err(|why| error(url, why.to_string(), "docs/shared-cache.md has examples".into())).ok()
+        parsed
+            .map_err(|why| {
+                error(
+                    url,
+                    why.to_string(),
+                    word("docs/shared-cache.md has examples", "示例见 docs/shared-cache.md").into(),
+                )
+            })
+            .ok()
     });
     let trust = trust.as_ref().map(|list| {
         let writers = list.value.iter().filter_map(|writer| {
             let parsed = writer.value.parse::<TrustedWriter>();
-            let help = "compeval cache key   makes a key and prints this line";
-            parsed.map_err(|why| error(writer, format!("this is no writer: {why}"), help.into())).ok()
+            let help = word(
+                "compeval cache key   makes a key and prints this line",
+                "compeval cache key   产生密钥并打印这一行",
+            );
+            parsed
+                .map_err(|why| error(writer, say!("this is no writer: {why}", "这不是写入者：{why}"), help.into()))
+                .ok()
         });
         writers.collect()
     });
     let mode = remote_mode.as_ref().and_then(|word| {
-        let found = RemoteMode::from_name(&word.value);
-        if found.is_none() {
+        let mode = RemoteMode::from_name(&word.value);
+        if mode.is_none() {
             let help = suggest(&word.value, RemoteMode::ALL.map(RemoteMode::name));
-            error(word, format!("unknown remote_mode `{}`", word.value), help);
+            error(word, say!("unknown remote_mode `{}`", "未知的 remote_mode `{}`", word.value), help);
         }
-        found
+        mode
     });
     DeclaredRemote { url, trust, mode, texts: remote_texts.as_ref().map(|texts| texts.value) }
 }

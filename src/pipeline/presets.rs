@@ -1,13 +1,14 @@
-//! Presets: how products shape their compaction, as far as it is public. They are likenesses: products count tokens in
-//! other ways, and their prompts are theirs. A user's own keys override what a preset sets.
+//! Presets: how products shape their compaction, as far as it is public. They are approximations: products count tokens
+//! in other ways and have prompts of their own. A user's own keys override what a preset sets.
 
 use super::file::Located;
 use super::file::tables::{CompressTable, TailValue};
 use super::validation::ValidationContext;
 use crate::compress::Tail;
+use base::locale::word;
 use base::units::Tokens;
 
-/// A product's way to compact.
+/// How a product compacts.
 #[derive(Clone, Copy)]
 struct Preset {
     strategy: &'static str,
@@ -57,8 +58,8 @@ const PRESETS: [(&str, Preset); 6] = [
     ("claude-code", Preset { extract: Some("summary"), ..PLAIN }),
 ];
 
-/// The table with what its preset sets and it does not; `None` without a preset.
-pub(super) fn applied(
+/// The table with the keys of its preset added that it does not set itself; `None` if it names no preset.
+pub(super) fn with_preset(
     context: &mut ValidationContext<'_>,
     table: &Located<CompressTable>,
 ) -> Option<Located<CompressTable>> {
@@ -67,8 +68,18 @@ pub(super) fn applied(
     let mut table = table.clone();
     let keys = &mut table.value;
     if keys.prompt.is_none() {
-        let help = "add prompt = \"prompts/mine.md\" with the product's prompt, or your own";
-        context.warn(&place, "a preset has a shape and no prompt: the built-in one is used", help);
+        let help = word(
+            "add prompt = \"prompts/mine.md\" with the product's prompt, or your own",
+            "请加上 prompt = \"prompts/mine.md\"，内容为该产品的提示词或你自己的",
+        );
+        context.warn(
+            &place,
+            word(
+                "a preset has a shape and no prompt: the built-in one is used",
+                "预设只有形式而没有提示词：使用内置提示词",
+            ),
+            help,
+        );
     }
     fill(&mut keys.strategy, Some(preset.strategy.to_owned()), &place);
     fill(&mut keys.placement, Some(preset.placement.to_owned()), &place);

@@ -36,7 +36,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// What stops the work, in a sentence that names what was found and what was expected.
+    /// A problem that stops the work. The message is a sentence that says what was found and what was expected.
     pub fn error(message: impl Into<String>) -> Problem {
         let (message, severity) = (message.into(), Severity::Error);
         Problem { message, help: None, severity, source: None, places: Vec::new(), position: None }
@@ -83,7 +83,7 @@ impl Problem {
         self
     }
 
-    /// The same, of another weight.
+    /// The same problem with another severity.
     #[must_use]
     pub fn with_severity(self, severity: Severity) -> Problem {
         Problem { severity, ..self }
@@ -93,13 +93,13 @@ impl Problem {
         &self.message
     }
 
-    /// What to do, if that can be said.
+    /// What to do about it, if known.
     pub fn advice(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
     /// Whether it stops the work.
-    pub fn kind(&self) -> Severity {
+    pub fn severity(&self) -> Severity {
         self.severity
     }
 
@@ -108,7 +108,7 @@ impl Problem {
         self.source.as_ref().map(|source| &source.path)
     }
 
-    /// The problem as it is drawn in `width` columns: of long lines only what is around its places.
+    /// The problem as it is drawn in `width` columns. Of a long line, only the text around its places is shown.
     pub fn drawn(&self, width: usize) -> RenderedProblem<'_> {
         /// Columns that go to the number of a line and its frame.
         const MARGIN: usize = 8;
@@ -139,7 +139,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A problem with what is shown of its file.
+/// A problem with the excerpt of its file.
 #[derive(Debug)]
 pub struct RenderedProblem<'p> {
     problem: &'p Problem,
@@ -201,7 +201,7 @@ impl Problems {
 
     /// How many of them stop the work.
     pub fn errors(&self) -> usize {
-        self.0.iter().filter(|problem| problem.kind() == Severity::Error).count()
+        self.0.iter().filter(|problem| problem.severity() == Severity::Error).count()
     }
 
     /// Whether nothing was found at all.

@@ -11,10 +11,12 @@ use super::file::{Located, StringList};
 use super::problem::Problem;
 use super::providers::duration;
 use super::secrets::{is_key, is_variable};
-use super::sources::{OUT_OF_BOUNDS, Pattern, word};
+use super::sources::{Pattern, describe_error, out_of_bounds};
 use super::validation::ValidationContext;
 use crate::action::Digest;
 use crate::compress::{CommandSpec, Protocol, RequestVersion};
+use base::locale::word;
+use base::say;
 
 /// Time for one execution of a program that declares none.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(180);
@@ -34,16 +36,33 @@ pub(super) fn command(
         }
         written => {
             let place = written.as_ref().map_or(&table_place, |argv| &argv.place);
-            let help = "add command = [\"python3\", \"tools/compress.py\"]: program and arguments, no shell";
-            context.error(place, "the strategy `command` needs a program to run", help);
+            let help = word(
+                "add command = [\"python3\", \"tools/compress.py\"]: program and arguments, no shell",
+                "请加上 command = [\"python3\", \"tools/compress.py\"]：程序与参数，不经过 shell",
+            );
+            context.error(
+                place,
+                word("the strategy `command` needs a program to run", "strategy `command` 需要一个要运行的程序"),
+                help,
+            );
             return None;
         }
     };
     reject_keys(context, table.value.command.as_ref());
     warn_of_missing_program(context, table.value.command.as_ref());
     if table.value.inputs.is_none() {
-        let help = "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale";
-        context.warn(&table_place, "this command declares no `inputs`: a change of the program will not be seen", help);
+        let help = word(
+            "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale",
+            "请列出程序的文件，inputs = [\"tools/**/*.py\"]：其中有改动，旧输出就过期",
+        );
+        context.warn(
+            &table_place,
+            word(
+                "this command declares no `inputs`: a change of the program will not be seen",
+                "此命令没有声明 `inputs`：程序的改动不会被发现",
+            ),
+            help,
+        );
     }
     let (environment, secrets) = (environment(context, table.value.env.as_ref()), secrets(context, table));
     Some(CommandSpec {
@@ -61,7 +80,7 @@ pub(super) fn command(
     })
 }
 
-/// How the program is talked to.
+/// How compeval talks to the program.
 fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) -> Protocol {
     let CompressTable { protocol, workers, start_timeout_s, .. } = &table.value;
     let declared = protocol.as_ref().map_or(ProtocolName::One, |protocol| protocol.value);
@@ -76,8 +95,13 @@ fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>)
         [("workers", workers.as_ref().map(|n| &n.key)), ("start_timeout_s", start_timeout_s.as_ref().map(|n| &n.key))]
     {
         if let Some(place) = place {
-            let message = format!("`{key}` is for programs that answer more than one request");
-            context.error(place, message, "add protocol = \"lines\", or leave it out");
+            let message =
+                say!("`{key}` is for programs that answer more than one request", "`{key}` 只用于能应答多个请求的程序");
+            context.error(
+                place,
+                message,
+                word("add protocol = \"lines\", or leave it out", "请加上 protocol = \"lines\"，或省略此键"),
+            );
         }
     }
     let version = if declared == ProtocolName::Two { RequestVersion::Two } else { RequestVersion::One };
@@ -102,8 +126,11 @@ fn warn_of_missing_program(context: &mut ValidationContext<'_>, argv: Option<&Lo
         (false, None) => true,
     };
     if !is_here {
-        let help = "a program is found on PATH, or by a path relative to the folder of the pipeline";
-        context.warn(&program.place, format!("there is no program `{}` here", program.value), help);
+        let help = word(
+            "a program is found on PATH, or by a path relative to the folder of the pipeline",
+            "程序在 PATH 中查找，或由相对于 pipeline.toml 所在文件夹的路径给出",
+        );
+        context.warn(&program.place, say!("there is no program `{}` here", "此处没有程序 `{}`", program.value), help);
     }
 }
 
@@ -113,16 +140,24 @@ fn input_files(context: &mut ValidationContext<'_>, inputs: Option<&Located<Stri
     for item in inputs.map(|inputs| inputs.value.as_slice()).unwrap_or_default() {
         let folder = context.reader.folder();
         match Pattern::new(&item.value) {
-            Err(why) => context.error(&item.place, why, "patterns are relative to the folder of the pipeline"),
+            Err(why) => context.error(
+                &item.place,
+                why,
+                word("patterns are relative to the folder of the pipeline", "模式相对于 pipeline.toml 所在文件夹"),
+            ),
             Ok(pattern) if context.reader.is_out_of_bounds(&pattern.base()) => {
-                let message = format!("`{}` cannot be used: {OUT_OF_BOUNDS}", item.value);
-                context.error(&item.place, message, "patterns are relative to the folder of the pipeline");
+                let message = say!("`{}` cannot be used: {}", "不能使用 `{}`：{}", item.value, out_of_bounds());
+                context.error(
+                    &item.place,
+                    message,
+                    word("patterns are relative to the folder of the pipeline", "模式相对于 pipeline.toml 所在文件夹"),
+                );
             }
             Ok(pattern) => {
                 let files = pattern.files(folder, |path| context.outputs.iter().any(|output| output == path));
                 if files.is_empty() {
                     let help = missing_help(folder, &item.value);
-                    context.error(&item.place, format!("no file matches `{}`", item.value), help);
+                    context.error(&item.place, say!("no file matches `{}`", "没有文件与 `{}` 匹配", item.value), help);
                 }
                 paths.extend(files.into_iter().map(|path| (path, item.place.clone())));
             }
@@ -135,33 +170,42 @@ fn input_files(context: &mut ValidationContext<'_>, inputs: Option<&Located<Stri
 
 fn missing_help(folder: &Path, pattern: &str) -> String {
     if folder.join(pattern).is_dir() {
-        return format!("it is a folder: write `{}/**` for all that lies in it", pattern.trim_end_matches('/'));
+        return say!(
+            "it is a folder: write `{}/**` for all that lies in it",
+            "这是文件夹：请写 `{}/**` 以包含其中全部内容",
+            pattern.trim_end_matches('/')
+        );
     }
-    "patterns are relative to the folder of the pipeline; `**` stands for any folders".to_owned()
+    word(
+        "patterns are relative to the folder of the pipeline; `**` stands for any folders",
+        "模式相对于 pipeline.toml 所在文件夹；`**` 代表任意层文件夹",
+    )
+    .to_owned()
 }
 
 fn digest_file(context: &mut ValidationContext<'_>, path: String, place: &Range<usize>) -> Option<(String, Digest)> {
     let read = match context.reader.is_out_of_bounds(Path::new(&path)) {
-        true => Err(OUT_OF_BOUNDS.to_owned()),
-        false => std::fs::read(context.reader.folder().join(&path)).map_err(|e| word(&e)),
+        true => Err(out_of_bounds().to_owned()),
+        false => std::fs::read(context.reader.folder().join(&path)).map_err(|e| describe_error(&e)),
     };
     match read {
         Ok(bytes) => Some((path, Digest::hash(bytes))),
         Err(why) => {
-            let problem = Problem::error(format!("cannot read the input {path}: {why}"));
+            let problem = Problem::error(say!("cannot read the input {path}: {why}", "无法读取输入 {path}：{why}"));
             context.problems.push(problem.at(context.file, place.clone()));
             None
         }
     }
 }
 
-/// The variables that `names` lists; what cannot be the name of one is an error.
+/// The variables that `names` lists. A word that cannot name one is reported.
 fn variables(context: &mut ValidationContext<'_>, names: Option<&Located<StringList>>) -> Vec<Located<String>> {
     let names = names.map(|names| names.value.as_slice()).unwrap_or_default();
     let (good, bad): (Vec<_>, Vec<_>) = names.iter().cloned().partition(|name| is_variable(&name.value));
     for name in bad {
-        let help = "write the NAME of a variable; its value comes from the environment";
-        context.error(&name.place, "this is not the name of a variable", help);
+        let help =
+            word("write the NAME of a variable; its value comes from the environment", "请写变量的名称；其值取自环境");
+        context.error(&name.place, word("this is not the name of a variable", "这不是变量名"), help);
     }
     good
 }
@@ -179,20 +223,31 @@ fn environment(
     variables
 }
 
-/// The variables whose values no key may depend on, sorted, each once. One that is not set is reported like the missing
-/// key of a provider.
+/// The variables whose values no cache key may depend on, sorted, each once. One that is not set is reported like the
+/// missing key of a provider.
 fn secrets(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) -> Vec<String> {
     let hashed = table.value.env.as_ref().map(|env| env.value.as_slice()).unwrap_or_default();
     let mut names = Vec::new();
     for name in variables(context, table.value.secrets.as_ref()) {
         if hashed.iter().any(|other| other.value == name.value) {
-            let help = "a value in `env` is hashed into the cache key, one in `secrets` is not: keep one of the two";
-            context.error(&name.place, format!("`{}` is in `env` and in `secrets`", name.value), help);
+            let help = word(
+                "a value in `env` is hashed into the cache key, one in `secrets` is not: keep one of the two",
+                "`env` 中的值计入缓存键，`secrets` 中的不计入：请保留其一",
+            );
+            context.error(
+                &name.place,
+                say!("`{}` is in `env` and in `secrets`", "`{}` 同时在 `env` 和 `secrets` 中", name.value),
+                help,
+            );
         }
         if (context.environment)(&name.value).is_none_or(|value| value.trim().is_empty()) {
-            let problem = Problem::error(format!("{} is not set, and this method's program needs it", name.value))
-                .help(format!("export {}=…, or take it out of `secrets`", name.value))
-                .at(context.file, name.place.clone());
+            let problem = Problem::error(say!(
+                "{} is not set, and this method's program needs it",
+                "没有设置 {}，而此方法的程序需要它",
+                name.value
+            ))
+            .help(say!("export {}=…, or take it out of `secrets`", "export {}=…，或从 `secrets` 中去掉它", name.value))
+            .at(context.file, name.place.clone());
             context.missing_keys.entry(name.value.clone()).or_insert(problem);
         }
         names.push(name.value);
@@ -202,16 +257,26 @@ fn secrets(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) 
     names
 }
 
-/// A key among the arguments would be in the cache key, the manifest and the list of processes.
+/// Rejects a key among the arguments: it would be in the cache key, the manifest and the list of processes.
 fn reject_keys(context: &mut ValidationContext<'_>, argv: Option<&Located<StringList>>) {
     let words = argv.map(|argv| argv.value.as_slice()).unwrap_or_default();
-    for (at, word) in words.iter().enumerate() {
+    for (at, argument) in words.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|at| words.get(at)).map_or("", |word| word.value.as_str());
-        // Where the file was read, a key was masked already.
-        let is_masked = word.value.len() > 5 && word.value.chars().all(|c| c == '*');
-        if is_masked || is_key(before, &word.value) {
-            let help = "put it into a variable, list the variable in `secrets`, and let the program read it from there";
-            context.error(&word.place, "this argument looks like a key; `command` is stored and shown", help);
+        // A key has already been masked when the file was read.
+        let is_masked = argument.value.len() > 5 && argument.value.chars().all(|c| c == '*');
+        if is_masked || is_key(before, &argument.value) {
+            let help = word(
+                "put it into a variable, list the variable in `secrets`, and let the program read it from there",
+                "请放入变量，把变量列入 `secrets`，并让程序从中读取",
+            );
+            context.error(
+                &argument.place,
+                word(
+                    "this argument looks like a key; `command` is stored and shown",
+                    "此参数像是密钥；`command` 会被保存并显示",
+                ),
+                help,
+            );
         }
     }
 }

@@ -11,7 +11,9 @@ use super::file::{Located, Map};
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
 use super::secrets::is_variable;
-use super::url::{is_loopback, normal};
+use super::url::{is_loopback, normalize};
+use base::locale::word;
+use base::say;
 use base::units::Tokens;
 use models::{ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ProviderName, ProviderSpec};
 
@@ -72,7 +74,7 @@ const BUILT_IN: [BuiltIn; 6] = [
     BuiltIn { name: "lexical", dialect: Dialect::Lexical, base_url: "", url_variable: None, key: None },
 ];
 
-/// What the cache key calls the built-in rules. No other endpoint may be called that.
+/// The endpoint of the built-in rules in cache keys. No other endpoint may be called that.
 const LEXICAL: &str = "lexical";
 
 /// The variables that contain keys, of providers declared and built in.
@@ -89,7 +91,7 @@ pub(super) struct Providers {
 }
 
 impl Providers {
-    /// Lays what is declared over what everyone has.
+    /// Merges the declared providers into the built-in ones.
     pub(super) fn resolve(
         declared: &Map<ProviderTable>,
         file: &SourceFile,
@@ -109,15 +111,20 @@ impl Providers {
         providers
     }
 
-    /// Leaves each provider the part of its limits that one of several processes may use.
+    /// Reduces the limits of each provider to the share of one of `sharers` processes.
     pub(super) fn divide_limits(&mut self, sharers: NonZeroU32, problems: &mut Problems) {
         for (name, spec) in &mut self.known {
             match spec.limits.divided(sharers) {
                 Ok(limits) => Arc::make_mut(spec).limits = limits,
                 Err(limit) => problems.0.push(
-                    Problem::error(format!("{limit} of provider `{name}` cannot be divided among {sharers} parts")).help(
+                    Problem::error(say!(
+                        "{limit} of provider `{name}` cannot be divided among {sharers} parts",
+                        "服务商 `{name}` 的 {limit} 不能分给 {sharers} 个分片"
+                    ))
+                    .help(word(
                         "use fewer parts, raise the limit, or pass --whole-limits, which leaves it whole to each part",
-                    ),
+                        "请减少分片、提高该限制，或加上 --whole-limits，让每个分片都用完整的限制",
+                    )),
                 ),
             }
         }
@@ -174,10 +181,14 @@ impl ProviderDraft<'_> {
     fn resolve_lane(&mut self, dialect: Dialect) -> Lane {
         let Some(written) = self.table.and_then(|table| table.value.lane.as_ref()) else { return Lane::default() };
         let lanes: Vec<Lane> = Lane::ALL.into_iter().filter(|lane| dialect.has_lane(*lane)).collect();
-        let found = lanes.iter().copied().find(|lane| lane.name() == written.value);
-        found.unwrap_or_else(|| {
+        let lane = lanes.iter().copied().find(|lane| lane.name() == written.value);
+        lane.unwrap_or_else(|| {
             let help = suggest(&written.value, lanes.into_iter().map(Lane::name));
-            self.error(&written.place, format!("kind \"{dialect}\" has no lane `{}`", written.value), help);
+            self.error(
+                &written.place,
+                say!("kind \"{dialect}\" has no lane `{}`", "kind \"{dialect}\" 没有通道 `{}`", written.value),
+                help,
+            );
             Lane::default()
         })
     }
@@ -185,44 +196,63 @@ impl ProviderDraft<'_> {
     fn resolve_dialect(&mut self) -> Option<Dialect> {
         let Some(kind) = self.table.and_then(|table| table.value.kind.as_ref()) else {
             if self.built_in.is_none() {
-                let help = format!("add kind = \"openai-chat\" or another of {}", kinds());
-                self.error_at_header(format!("provider `{}` has no kind", self.name), help);
+                let help = say!(
+                    "add kind = \"openai-chat\" or another of {}",
+                    "请加上 kind = \"openai-chat\" 或以下之一：{}",
+                    kinds()
+                );
+                self.error_at_header(say!("provider `{}` has no kind", "服务商 `{}` 没有 kind", self.name), help);
             }
             return self.built_in.map(|b| b.dialect);
         };
-        let found = Dialect::ALL.into_iter().find(|dialect| dialect.name() == kind.value);
-        if found.is_none() {
+        let dialect = Dialect::ALL.into_iter().find(|dialect| dialect.name() == kind.value);
+        if dialect.is_none() {
             let help = suggest(&kind.value, Dialect::ALL.map(Dialect::name));
-            self.error(&kind.place, format!("unknown provider kind `{}`", kind.value), help);
+            self.error(&kind.place, say!("unknown provider kind `{}`", "未知的服务商 kind `{}`", kind.value), help);
         }
-        found
+        dialect
     }
 
     fn reject_on_lexical(&mut self) {
         for (key, place) in self.table.map(|table| table.value.written()).unwrap_or_default() {
             if !matches!(key, "kind" | "limits") {
-                let help = "the built-in rules have no endpoint: remove the key, or name another kind";
-                self.error(&place, format!("`{key}` says nothing for kind \"lexical\""), help.to_owned());
+                let help = word(
+                    "the built-in rules have no endpoint: remove the key, or name another kind",
+                    "内置规则没有端点：请去掉此键，或写另一 kind",
+                );
+                self.error(
+                    &place,
+                    say!("`{key}` says nothing for kind \"lexical\"", "`{key}` 对 kind \"lexical\" 没有意义"),
+                    help.to_owned(),
+                );
             }
         }
     }
 
     fn resolve_base_url(&mut self, dialect: Dialect) -> Option<String> {
         if let Some(declared) = self.table.and_then(|table| table.value.base_url.as_ref()) {
-            let url = normal(&declared.value, dialect);
+            let url = normalize(&declared.value, dialect);
             return url.map_err(|(message, help)| self.error(&declared.place, message, help)).ok();
         }
         let Some(built_in) = self.built_in else {
-            let help = "add base_url, the root of its API, such as \"http://127.0.0.1:8080/v1\"";
-            self.error_at_header(format!("provider `{}` has no base_url", self.name), help.to_owned());
+            let help = word(
+                "add base_url, the root of its API, such as \"http://127.0.0.1:8080/v1\"",
+                "请加上 base_url，即其 API 的根，例如 \"http://127.0.0.1:8080/v1\"",
+            );
+            self.error_at_header(
+                say!("provider `{}` has no base_url", "服务商 `{}` 没有 base_url", self.name),
+                help.to_owned(),
+            );
             return None;
         };
         let moved = built_in.url_variable.and_then(|name| Some((name, (self.environment)(name)?)));
         let Some((variable, url)) = moved.filter(|(_, url)| !url.trim().is_empty()) else {
             return Some(built_in.base_url.to_owned());
         };
-        let url = normal(url.trim(), dialect).map_err(|(message, help)| {
-            self.problems.push(Problem::error(format!("the variable {variable}: {message}")).help(help));
+        let url = normalize(url.trim(), dialect).map_err(|(message, help)| {
+            self.problems.push(
+                Problem::error(say!("the variable {variable}: {message}", "变量 {variable}：{message}")).help(help),
+            );
         });
         url.ok()
     }
@@ -233,8 +263,15 @@ impl ProviderDraft<'_> {
         };
         let name = identity.value.trim();
         if name.is_empty() || name == LEXICAL {
-            let help = "an identity is what cache keys call this endpoint: any name of your own";
-            self.error(&identity.place, format!("`{name}` cannot be an identity"), help.to_owned());
+            let help = word(
+                "an identity is what cache keys call this endpoint: any name of your own",
+                "identity 是缓存键对此端点的称呼：可任取名称",
+            );
+            self.error(
+                &identity.place,
+                say!("`{name}` cannot be an identity", "`{name}` 不能作 identity"),
+                help.to_owned(),
+            );
             return None;
         }
         Some(Endpoint::from(name))
@@ -247,9 +284,17 @@ impl ProviderDraft<'_> {
             if is_variable(&variable.value) {
                 return Some(ApiKeyVariable(variable.value.as_str().into()));
             }
-            // What is here may be the key itself: it is not repeated, and masked where the file is shown.
-            let help = "keys must not be in files: export the key in a variable and write that variable's NAME here";
-            self.error(&variable.place, "api_key_env is not the name of a variable".to_owned(), help.to_owned());
+            // The value may be the key itself, so the message does not repeat it; where the file is shown, it is
+            // masked.
+            let help = word(
+                "keys must not be in files: export the key in a variable and write that variable's NAME here",
+                "密钥不能写在文件中：请用 export 放入变量，并在此写出变量名",
+            );
+            self.error(
+                &variable.place,
+                word("api_key_env is not the name of a variable", "api_key_env 不是变量名").to_owned(),
+                help.to_owned(),
+            );
             return None;
         }
         let usual = self.built_in.and_then(|b| b.key)?;
@@ -257,7 +302,7 @@ impl ProviderDraft<'_> {
         (is_set || !is_loopback(base_url)).then(|| ApiKeyVariable(usual.into()))
     }
 
-    /// Over `http://` everyone on the way reads the key.
+    /// Reports a key that would be sent over `http://`, where everyone on the way can read it.
     fn reject_key_in_clear(&mut self, base_url: &str, api_key: Option<&ApiKeyVariable>) {
         let declared = self.table.map(|table| &table.value);
         let is_allowed = declared.and_then(|table| table.insecure.as_ref()).is_some_and(|insecure| insecure.value);
@@ -267,8 +312,16 @@ impl ProviderDraft<'_> {
         if is_allowed {
             return;
         }
-        let message = format!("the key in {} would be sent unencrypted to {base_url}", variable.0);
-        let help = format!("use https, or permit it by insecure = true under [providers.{}]", self.name);
+        let message = say!(
+            "the key in {} would be sent unencrypted to {base_url}",
+            "{} 中的密钥会不加密地发送到 {base_url}",
+            variable.0
+        );
+        let help = say!(
+            "use https, or permit it by insecure = true under [providers.{}]",
+            "请用 https，或在 [providers.{}] 中以 insecure = true 允许",
+            self.name
+        );
         match declared.and_then(|table| table.base_url.as_ref()) {
             Some(url) => self.error(&url.place, message, help),
             None => self.problems.push(Problem::error(message).help(help)),
@@ -305,8 +358,8 @@ impl ProviderDraft<'_> {
         if number.value > T::default() {
             return Some(number.value);
         }
-        let help = "leave the key out for no limit of your own";
-        self.error(&number.place, "a limit is at least 1".to_owned(), help.to_owned());
+        let help = word("leave the key out for no limit of your own", "省略此键则不自设限制");
+        self.error(&number.place, word("a limit is at least 1", "限制至少为 1").to_owned(), help.to_owned());
         None
     }
 
@@ -325,7 +378,7 @@ fn kinds() -> String {
     super::problem::list(Dialect::ALL.map(Dialect::name))
 }
 
-/// A time of some seconds, above 0 and up to a day.
+/// A duration in seconds, above 0 and up to a day.
 pub(super) fn duration(
     seconds: Option<&Located<f64>>,
     default: Duration,
@@ -338,7 +391,10 @@ pub(super) fn duration(
     if seconds.value > 0.0 && seconds.value <= 86_400.0 {
         return Duration::from_secs_f64(seconds.value);
     }
-    let message = "a time-out is a number of seconds above 0, a day (86400) at most";
+    let message = word(
+        "a time-out is a number of seconds above 0, a day (86400) at most",
+        "超时是大于 0 的秒数，至多一天（86400）",
+    );
     problems.push(Problem::error(message).at(file, seconds.place.clone()));
     default
 }

@@ -1,4 +1,4 @@
-//! JSON Schemas of the files that users write, for editors. They follow from the types that the readers fill.
+//! JSON Schemas of the files that users write, for editors, derived from the types that the readers fill.
 //!
 //! The reader of a file refuses everything that its schema refuses. `compeval check` refuses more: it knows which
 //! values fit together.
@@ -47,12 +47,12 @@ fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 8] {
         ("pipeline", "rubric_scope", vec!["by-type", "all"]),
         ("providers/additionalProperties", "kind", Dialect::ALL.map(Dialect::name).to_vec()),
         ("compress/items", "strategy", strategies().collect()),
-        ("compress/items", "placement", [PromptPlacement::Inline, PromptPlacement::System].map(|p| p.name()).to_vec()),
+        ("compress/items", "placement", PromptPlacement::ALL.map(|p| p.name()).to_vec()),
         ("answer/items", "truncated_replies", vec!["grade", "fail"]),
     ]
 }
 
-/// What every variant of a stage needs, also in a profile, which addresses it by its name.
+/// Stages whose tables need a name, also in a profile, which refers to a table by its name.
 const NAMED: [&str; 4] = ["compress", "answer", "judge", "probes"];
 
 fn pipeline() -> Value {
@@ -98,7 +98,7 @@ fn constraints() -> Value {
     root
 }
 
-/// A method takes the keys of its strategy alone.
+/// The rule that a method of this strategy has no other keys.
 fn strategy_rule(strategy: &str, keys: Vec<&str>) -> Value {
     let is_this = json!({ "properties": { "strategy": { "const": strategy } }, "required": ["strategy"] });
     json!({ "if": is_this, "then": { "propertyNames": { "enum": keys } } })

@@ -1,42 +1,43 @@
 //! Secrets in the wrong place: a user may write a key into the file, and no error about it may show the key.
 
+use super::file::strings;
 use super::file::tables::ProviderTable;
-use super::file::texts;
 use super::model::SourceFile;
 use sessions::import::has_secret;
 
-/// The file with every value masked that looks like a secret: what problems show, and what is kept. Lengths stay,
-/// so places do.
+/// Masks every value of a file that looks like a secret, for all that is shown or kept of it. The lengths of values
+/// stay the same, so places do, too.
 pub(super) fn mask_secrets(file: &SourceFile) -> SourceFile {
     let mut text = file.text.to_string();
     let mut before = None;
-    for (path, value, place) in texts(file) {
+    for (path, value, place) in strings(file) {
         let is_secret = is_secret(&path, &value) || is_key_of_command(&path, before.as_ref(), &value);
         before = Some((path, value));
         if is_secret {
             let Some(secret) = text.get(place.clone()) else {
                 continue;
             };
-            let masked: String = secret.chars().map(masked).collect();
+            let masked: String = secret.chars().map(mask).collect();
             text.replace_range(place, &masked);
         }
     }
     SourceFile { text: text.into(), ..file.clone() }
 }
 
-/// What stands for a character of a secret, as long as it; quotation marks and ends of lines stay.
-fn masked(c: char) -> String {
+/// The mask for a character of a secret, with as many bytes; quotation marks and line ends stay.
+fn mask(c: char) -> String {
     if matches!(c, '"' | '\'' | '\n') { c.to_string() } else { "*".repeat(c.len_utf8()) }
 }
 
-/// A key among the arguments of a program; `before` is the text before it.
+/// Whether a value is a key among the arguments of a program; `before` is the string before it.
 fn is_key_of_command(path: &[String], before: Option<&(Vec<String>, String)>, value: &str) -> bool {
     let is_command = path.iter().rev().map(String::as_str).take(2).eq(["command", "compress"]);
     let option = before.filter(|(other, _)| other == path).map_or("", |(_, option)| option);
     is_command && is_key(option, value)
 }
 
-/// Values in provider tables that are no business of a file: unknown keys, keys in the place of names, credentials.
+/// Whether a value may be a secret: of an unknown key of a provider, in the place of a variable's name, or credentials
+/// in a URL.
 fn is_secret(path: &[String], value: &str) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match path.as_slice() {
@@ -60,6 +61,7 @@ pub(super) fn is_variable(name: &str) -> bool {
 }
 
 /// Whether an argument looks like a key: by its form, or as a long random value of an option that is named like one.
+/// `before` is the argument before it.
 pub(super) fn is_key(before: &str, argument: &str) -> bool {
     const NAMES: [&str; 5] = ["key", "token", "secret", "password", "credential"];
     let (option, value) = argument.split_once('=').filter(|_| argument.starts_with('-')).unwrap_or((before, argument));

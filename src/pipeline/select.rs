@@ -2,20 +2,31 @@
 
 use super::model::LoadedFixture;
 use super::problem::{Problem, Problems, list, suggest};
+use base::locale::word;
+use base::say;
 use models::Lane;
 
-/// Which part of the matrix is meant. `None` is all.
+/// The part of the matrix to run. `None` selects all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MatrixSelection {
-    /// `--fixtures`
+    /// `--fixtures` or `--confirm`
     pub fixtures: Option<Vec<String>>,
+    /// Whether `fixtures` are those of `--confirm`: errors name the flag that was given.
+    pub is_confirmation: bool,
     /// `--methods`
     pub methods: Option<Vec<String>>,
     /// `--probes`
     pub probes: Option<Vec<String>>,
 }
 
-/// What the command line puts in the place of what is declared.
+impl MatrixSelection {
+    /// The flag that selects fixtures.
+    pub(super) fn fixtures_flag(&self) -> &'static str {
+        if self.is_confirmation { "--confirm" } else { "--fixtures" }
+    }
+}
+
+/// Values from the command line that replace declared ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// `--runs`: compressions of each method.
@@ -74,7 +85,7 @@ pub(super) fn report_unknown(
 ) {
     for name in wanted.unwrap_or_default() {
         if !known.contains(&name.as_str()) {
-            let problem = Problem::error(format!("{flag}: there is no {what} `{name}`"));
+            let problem = Problem::error(say!("{flag}: there is no {what} `{name}`", "{flag}：没有{what} `{name}`"));
             problems.push(problem.help(suggest(name, known.iter().copied())));
         }
     }
@@ -95,7 +106,7 @@ pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &MatrixS
     // With `--fixtures`, ids of other fixtures are not an error: they only select nothing here.
     let is_elsewhere = selection.fixtures.is_some() && !wanted.iter().any(|id| known.contains(&id.as_str()));
     if !is_elsewhere {
-        report_unknown("--probes", "probe", Some(wanted), &known, problems);
+        report_unknown("--probes", word("probe", "问题"), Some(wanted), &known, problems);
     }
     for fixture in fixtures.iter_mut() {
         let bank = fixture.bank.clone();
@@ -108,23 +119,36 @@ pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &MatrixS
     fixtures.retain(|fixture| fixture.selected.iter().any(|at| !at.is_empty()));
 }
 
-/// Names the flags that selected nothing.
-pub(super) fn empty(selection: &MatrixSelection, left_out: &[String]) -> EmptySelection {
-    let flags = [
-        ("--fixtures", selection.fixtures.is_some()),
-        ("--methods", selection.methods.is_some()),
-        ("--probes", selection.probes.is_some()),
-    ];
-    let given: Vec<&str> = flags.iter().filter(|(_, given)| *given).map(|(flag, _)| *flag).collect();
-    if !given.is_empty() {
-        let help = "leave a flag out to select all; `compeval check` lists what there is".to_owned();
-        return EmptySelection { why: format!("nothing is selected by {}", given.join(" and ")), help };
+impl EmptySelection {
+    /// Names the flags that selected nothing. `left_out` are the fixtures without a bank.
+    pub(super) fn new(selection: &MatrixSelection, left_out: &[String]) -> EmptySelection {
+        let flags = [
+            (selection.fixtures_flag(), selection.fixtures.is_some()),
+            ("--methods", selection.methods.is_some()),
+            ("--probes", selection.probes.is_some()),
+        ];
+        let given: Vec<&str> = flags.iter().filter(|(_, given)| *given).map(|(flag, _)| *flag).collect();
+        if !given.is_empty() {
+            let help = word(
+                "leave a flag out to select all; `compeval check` lists what there is",
+                "省略选项即全选；`compeval check` 列出全部",
+            )
+            .to_owned();
+            return EmptySelection {
+                why: say!("nothing is selected by {}", "没有选中任何内容：{}", given.join(word(" and ", "、"))),
+                help,
+            };
+        }
+        let why = match left_out.is_empty() {
+            true => word("there is no fixture to run", "没有可运行的样本").to_owned(),
+            false => {
+                say!("no fixture has probes: {}", "没有样本含有问题：{}", list(left_out.iter().map(String::as_str)))
+            }
+        };
+        let help = word(
+            "write a bank by hand or by `compeval probes generate`, or import a fixture by `compeval fixture import`",
+            "请手写题库或用 `compeval probes generate` 产生，或用 `compeval fixture import` 导入样本",
+        );
+        EmptySelection { why, help: help.to_owned() }
     }
-    let why = match left_out.is_empty() {
-        true => "there is no fixture to run".to_owned(),
-        false => format!("no fixture has probes: {}", list(left_out.iter().map(String::as_str))),
-    };
-    let help =
-        "write a bank by hand or by `compeval probes generate`, or import a fixture by `compeval fixture import`";
-    EmptySelection { why, help: help.to_owned() }
 }

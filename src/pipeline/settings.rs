@@ -1,4 +1,4 @@
-//! Settings of the whole: repetitions, language, rubric, prices.
+//! Settings of the whole pipeline: repetitions, language, rubric, prices.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,10 +11,11 @@ use super::select::Overrides;
 use super::validation::ValidationContext;
 use crate::answer::Answerer;
 use crate::judge::{Rubric, Scope, SelfTestDesign};
-use base::locale::Locale;
+use base::locale::{Locale, word};
+use base::say;
 use models::{ModelRef, Price};
 
-/// The language that a pipeline declares, also where it has faults that keep it from being opened.
+/// The language that a pipeline declares, even if it has errors and cannot be opened.
 pub fn declared_locale(pipeline: &str) -> Option<Locale> {
     let mut lines = pipeline.lines().map(str::trim_start);
     let value = lines.find_map(|line| Some(line.strip_prefix("locale")?.trim_start().strip_prefix('=')?.trim()))?;
@@ -25,7 +26,7 @@ pub fn declared_locale(pipeline: &str) -> Option<Locale> {
     }
 }
 
-/// The settings, with what the command line puts in their place.
+/// The settings, with the command line applied.
 pub(super) fn settings(
     context: &mut ValidationContext<'_>,
     table: Option<&PipelineTable>,
@@ -57,7 +58,7 @@ pub(super) fn settings(
     }
 }
 
-/// The answers that are tested.
+/// Which answers are tested.
 pub(super) fn primary(
     context: &mut ValidationContext<'_>,
     table: Option<&Located<GateTable>>,
@@ -67,14 +68,21 @@ pub(super) fn primary(
     let primary = context.choice("primary", Some(written), &Book::ALL.map(|book| (book.name(), book)));
     let can_search = answerers.is_empty() || answerers.iter().any(|answerer| answerer.recovery.is_some());
     if primary == Some(Book::Open) && !can_search {
-        let help = "add [answer.recovery] below the [[answer]] that may search";
-        context.error(&written.place, "primary = \"open\" needs an answerer that may search", help);
+        let help = word(
+            "add [answer.recovery] below the [[answer]] that may search",
+            "请在可检索的 [[answer]] 下加上 [answer.recovery]",
+        );
+        context.error(
+            &written.place,
+            word("primary = \"open\" needs an answerer that may search", "primary = \"open\" 需要一个可检索的作答模型"),
+            help,
+        );
     }
     primary.unwrap_or_default()
 }
 
-/// The median size of the contexts that the declared methods make: what they are asked for, or a usual summary. It does not
-/// depend on what is selected, nor on what was measured: then each run would test the judges anew.
+/// The median size of the contexts that the declared methods aim at: their targets, or a usual size. It depends neither
+/// on the selection nor on measured sizes; otherwise each run would test the judges anew.
 fn median_context(compress: &[Located<CompressTable>]) -> u64 {
     const USUAL: u64 = 1500;
     let targets = compress.iter().map(|table| table.value.target_tokens.as_ref());
@@ -92,22 +100,36 @@ const MOST_TOGETHER: u64 = 10_000;
 fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>, overrides: &Overrides) -> Runs {
     let mut runs = Runs::default();
     if let Some(Located { value: RunsTable(table), .. }) = table {
-        runs.compress = repetitions(context, "a number of runs", table.compress.as_ref()).unwrap_or(runs.compress);
-        runs.answer = repetitions(context, "a number of answers", table.answer.as_ref()).unwrap_or(runs.answer);
-        runs.judge = repetitions(context, "a number of judgements", table.judge.as_ref()).unwrap_or(runs.judge);
+        runs.compress = repetitions(context, word("a number of runs", "运行次数"), table.compress.as_ref())
+            .unwrap_or(runs.compress);
+        runs.answer =
+            repetitions(context, word("a number of answers", "作答次数"), table.answer.as_ref()).unwrap_or(runs.answer);
+        runs.judge = repetitions(context, word("a number of judgements", "评审次数"), table.judge.as_ref())
+            .unwrap_or(runs.judge);
     }
     match overrides.runs {
-        Some(0) => context.problems.push(Problem::error("--runs: a number of runs is at least 1")),
+        Some(0) => context
+            .problems
+            .push(Problem::error(word("--runs: a number of runs is at least 1", "--runs：运行次数至少为 1"))),
         Some(number) if number > MOST_REPETITIONS => {
-            context.problems.push(Problem::error(format!("--runs: a number of runs is at most {MOST_REPETITIONS}")));
+            context.problems.push(Problem::error(say!(
+                "--runs: a number of runs is at most {MOST_REPETITIONS}",
+                "--runs：运行次数至多为 {MOST_REPETITIONS}"
+            )));
         }
         Some(number) => runs.compress = number,
         None => {}
     }
     let together: u64 = [runs.compress, runs.answer, runs.judge].into_iter().map(u64::from).product();
     if together > MOST_TOGETHER {
-        let message = format!("a cell has {together} repetitions, and at most {MOST_TOGETHER} are allowed");
-        let problem = Problem::error(message).help("`compress`, `answer` and `judge` of `runs` multiply");
+        let message = say!(
+            "a cell has {together} repetitions, and at most {MOST_TOGETHER} are allowed",
+            "一个单元有 {together} 次重复，至多允许 {MOST_TOGETHER} 次"
+        );
+        let problem = Problem::error(message).help(word(
+            "`compress`, `answer` and `judge` of `runs` multiply",
+            "`runs` 的 `compress`、`answer` 和 `judge` 相乘",
+        ));
         context.problems.push(match table {
             Some(table) => problem.at(context.file, table.place.clone()),
             None => problem,
@@ -119,8 +141,15 @@ fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>,
 fn repetitions(context: &mut ValidationContext<'_>, what: &str, number: Option<&Located<u32>>) -> Option<u32> {
     let value = context.at_least_one(what, number)?;
     if let Some(number) = number.filter(|_| value > MOST_REPETITIONS) {
-        let help = "more repetitions narrow no interval that more sessions would not narrow further";
-        context.error(&number.place, format!("{what} is at most {MOST_REPETITIONS}"), help);
+        let help = word(
+            "more repetitions narrow no interval that more sessions would not narrow further",
+            "更多的重复能缩小的区间，更多的会话都能进一步缩小",
+        );
+        context.error(
+            &number.place,
+            say!("{what} is at most {MOST_REPETITIONS}", "{what}至多为 {MOST_REPETITIONS}"),
+            help,
+        );
         return None;
     }
     Some(value)
@@ -152,12 +181,21 @@ pub(super) fn prices(
     let mut prices = BTreeMap::new();
     for (name, table) in tables.into_iter().flat_map(|tables| &tables.value) {
         let Some(model) = ModelRef::parse(name) else {
-            let message = format!("a price is for a model, and `{name}` names none");
-            context.error(&table.key, message, "write [prices.\"PROVIDER/MODEL\"]");
+            let message =
+                say!("a price is for a model, and `{name}` names none", "价格属于模型，而 `{name}` 没有写出模型");
+            context.error(
+                &table.key,
+                message,
+                word("write [prices.\"PROVIDER/MODEL\"]", "请写 [prices.\"PROVIDER/MODEL\"]"),
+            );
             continue;
         };
         if let Err(Some(help)) = context.providers.find(&model.provider) {
-            context.error(&table.key, format!("unknown provider `{}` in a price", model.provider), help);
+            context.error(
+                &table.key,
+                say!("unknown provider `{}` in a price", "价格中的服务商 `{}` 未知", model.provider),
+                help,
+            );
         }
         let price = price(context, name, table);
         prices.extend(price.map(|price| (model, price)));
@@ -170,20 +208,35 @@ fn price(context: &mut ValidationContext<'_>, name: &str, table: &Located<PriceT
     let [input, cached_input, cache_write, output] = [input, cached_input, cache_write, output].map(|price| {
         let price = price.as_ref()?;
         if price.value < 0.0 {
-            context.error(&price.place, "a price is 0 or more", "US dollars per million tokens");
+            context.error(
+                &price.place,
+                word("a price is 0 or more", "价格不小于 0"),
+                word("US dollars per million tokens", "每百万词元的美元数"),
+            );
         }
         Some(price.value)
     });
     let [flex, batch] = [flex, batch].map(|part| {
         let part = part.as_ref()?;
         if !(0.0..=1.0).contains(&part.value) {
-            context.error(&part.place, "this is a part of the live price, from 0 to 1", "0.5 is half of it");
+            context.error(
+                &part.place,
+                word("this is a part of the live price, from 0 to 1", "这是实时价格的一部分，在 0 与 1 之间"),
+                word("0.5 is half of it", "0.5 为其一半"),
+            );
         }
         Some(part.value)
     });
     if input.is_none() || output.is_none() {
-        let help = "both in US dollars per million tokens; write 0 where a model is free";
-        context.error(&table.key, format!("the price of `{name}` needs `input` and `output`"), help);
+        let help = word(
+            "both in US dollars per million tokens; write 0 where a model is free",
+            "两者均为每百万词元的美元数；免费的模型请写 0",
+        );
+        context.error(
+            &table.key,
+            say!("the price of `{name}` needs `input` and `output`", "`{name}` 的价格需要 `input` 和 `output`"),
+            help,
+        );
     }
     Some(Price { input: input?, cached_input, cache_write, output: output?, flex, batch })
 }

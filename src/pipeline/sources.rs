@@ -12,6 +12,7 @@ use super::model::{Pipeline, SourceFile};
 use super::problem::{Problem, Problems};
 use crate::action::Digest;
 use base::files::is_special;
+use base::locale::word;
 use base::say;
 
 /// The name of the pipeline's file.
@@ -50,7 +51,7 @@ impl SourceReader {
         &self.folder
     }
 
-    /// The text of a file, or why it cannot be had. A byte order mark at its head is dropped.
+    /// The text of a file, or why it cannot be read. A byte order mark at its head is dropped.
     pub(super) fn read(&mut self, path: &str) -> Result<SourceFile, String> {
         let name = path.replace('\\', "/");
         if let Some(known) = self.read.get(&name) {
@@ -61,12 +62,12 @@ impl SourceReader {
         read
     }
 
-    /// The same for data that is read once and not kept among the sources.
+    /// Reads a file as `read` does, without keeping it among the sources.
     pub(super) fn read_uncached(&self, path: &str) -> Result<SourceFile, String> {
         let file = self.folder.join(path);
-        // What is no file is refused below, with a better reason.
+        // Anything but a file is refused below, with a better reason.
         if file.is_file() && self.is_out_of_bounds(Path::new(path)) {
-            return Err(OUT_OF_BOUNDS.to_owned());
+            return Err(out_of_bounds().to_owned());
         }
         let text = read_text(&file)?;
         let digest = Digest::hash(&text);
@@ -92,8 +93,12 @@ pub fn data_files(pipeline: &Pipeline) -> impl Iterator<Item = SourceFile> {
 }
 
 /// Why a file outside of the project is not read, and what permits it.
-pub(super) const OUT_OF_BOUNDS: &str =
-    "it lies outside of the project's folder; allow_outside = true under [pipeline] permits that";
+pub(super) fn out_of_bounds() -> &'static str {
+    word(
+        "it lies outside of the project's folder; allow_outside = true under [pipeline] permits that",
+        "它在项目文件夹之外；[pipeline] 中的 allow_outside = true 允许这样",
+    )
+}
 
 /// A path without `..` and symbolic links, as far as it exists.
 fn resolved(path: &Path) -> PathBuf {
@@ -114,11 +119,16 @@ fn resolved(path: &Path) -> PathBuf {
 
 fn read_text(path: &Path) -> Result<String, String> {
     check_regular(path)?;
-    let length = fs::metadata(path).map_err(|e| word(&e))?.len();
+    let length = fs::metadata(path).map_err(|e| describe_error(&e))?.len();
     if length > MAX_TEXT {
-        return Err(format!("it has {} MB, and at most {} are read", length >> 20, MAX_TEXT >> 20));
+        return Err(say!(
+            "it has {} MB, and at most {} are read",
+            "有 {} MB，至多读取 {} MB",
+            length >> 20,
+            MAX_TEXT >> 20
+        ));
     }
-    let bytes = fs::read(path).map_err(|e| word(&e))?;
+    let bytes = fs::read(path).map_err(|e| describe_error(&e))?;
     let text = String::from_utf8(bytes).map_err(|e| {
         let line = e.as_bytes().iter().take(e.utf8_error().valid_up_to()).filter(|b| **b == b'\n').count() + 1;
         say!("line {line} is not UTF-8 text", "第 {line} 行不是 UTF-8 文本")
@@ -140,7 +150,7 @@ fn check_regular(path: &Path) -> Result<(), String> {
 }
 
 /// An error of the file system in plain words.
-pub(super) fn word(error: &io::Error) -> String {
+pub(super) fn describe_error(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => say!("there is no such file", "没有这个文件"),
         io::ErrorKind::PermissionDenied => say!("it may not be read", "无权读取"),
@@ -158,16 +168,25 @@ fn refuse(message: String, help: &str) -> Result<PathBuf, Problems> {
 pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Problems> {
     let start = match std::path::absolute(start) {
         Ok(start) if start.is_dir() => start,
-        _ => return refuse(format!("there is no folder {}", start.display()), "-C names the folder to start from"),
+        _ => {
+            return refuse(
+                say!("there is no folder {}", "没有文件夹 {}", start.display()),
+                word("-C names the folder to start from", "-C 指定开始的文件夹"),
+            );
+        }
     };
     if let Some(named) = named {
         let path = start.join(named);
         return match path.is_file() {
             true => Ok(path),
-            false if path.is_dir() => {
-                refuse(format!("{} is a folder", named.display()), "-c names the pipeline's file, -C a folder")
-            }
-            false => refuse(format!("there is no file {}", named.display()), "-c names the pipeline's file"),
+            false if path.is_dir() => refuse(
+                say!("{} is a folder", "{} 是文件夹", named.display()),
+                word("-c names the pipeline's file, -C a folder", "-c 指定 pipeline.toml 文件，-C 指定文件夹"),
+            ),
+            false => refuse(
+                say!("there is no file {}", "没有文件 {}", named.display()),
+                word("-c names the pipeline's file", "-c 指定 pipeline.toml 文件"),
+            ),
         };
     }
     // A broken link or a pipe of that name is found too: reading it says what is wrong.
@@ -175,8 +194,15 @@ pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Prob
     match paths.find(|path| path.symlink_metadata().is_ok() && !path.is_dir()) {
         Some(path) => Ok(path),
         None => refuse(
-            format!("there is no {PIPELINE_FILE} in {} or any folder above it", start.display()),
-            "`compeval init` writes one; -C names another folder, -c another file",
+            say!(
+                "there is no {PIPELINE_FILE} in {} or any folder above it",
+                "{} 及其上级文件夹中没有 {PIPELINE_FILE}",
+                start.display()
+            ),
+            word(
+                "`compeval init` writes one; -C names another folder, -c another file",
+                "`compeval init` 会写出一个；-C 指定其他文件夹，-c 指定其他文件",
+            ),
         ),
     }
 }
@@ -192,10 +218,13 @@ impl Pattern {
     pub(super) fn new(pattern: &str) -> Result<Pattern, String> {
         let path = Path::new(pattern);
         if pattern.trim().is_empty() {
-            return Err("the pattern is empty".to_owned());
+            return Err(word("the pattern is empty", "模式为空").to_owned());
         }
         if path.is_absolute() {
-            return Err(format!("`{pattern}` is an absolute path, which no other machine has"));
+            return Err(say!(
+                "`{pattern}` is an absolute path, which no other machine has",
+                "`{pattern}` 是绝对路径，在其他机器上不存在"
+            ));
         }
         let plain: PathBuf = path.components().take_while(is_plain).collect();
         let rest: PathBuf = path.components().skip_while(is_plain).collect();
@@ -203,7 +232,7 @@ impl Pattern {
             return Ok(Pattern { plain, matcher: None });
         }
         let glob = GlobBuilder::new(&rest.to_string_lossy().replace('\\', "/")).literal_separator(true).build();
-        let glob = glob.map_err(|e| format!("`{pattern}` is no pattern: {}", e.kind()))?;
+        let glob = glob.map_err(|e| say!("`{pattern}` is no pattern: {}", "`{pattern}` 不是模式：{}", e.kind()))?;
         Ok(Pattern { plain, matcher: Some(glob.compile_matcher()) })
     }
 
@@ -215,8 +244,8 @@ impl Pattern {
         }
     }
 
-    /// What matches below `folder` and is no folder, as relative paths with `/`, sorted: also links that lead nowhere,
-    /// pipes, and folders that may not be read, so that reading them says why they are missing.
+    /// Everything below `folder` that matches and is no folder, as relative paths with `/`, sorted. It includes
+    /// dangling links, pipes and unreadable folders: reading them says why they are missing.
     pub(super) fn entries(&self, folder: &Path) -> Vec<String> {
         sorted(self.matching(folder, |_| false).into_iter())
     }
@@ -260,7 +289,7 @@ fn sorted(paths: impl Iterator<Item = PathBuf>) -> Vec<String> {
     paths
 }
 
-/// Folders that tools write by themselves: their content says nothing about a program.
+/// Whether a folder is written by tools: its content says nothing about a program.
 fn is_derived(name: &std::ffi::OsStr) -> bool {
     name == ".git" || name == "__pycache__"
 }

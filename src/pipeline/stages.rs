@@ -1,4 +1,5 @@
-//! The other stages: who answers, who grades, who writes probes; and who may read what.
+//! Validates the other stages: answerers, judges and generators of probes; and whether an answerer can read a method's
+//! contexts.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,13 +14,15 @@ use crate::answer::{self, Answerer, AnswererName, OPEN_BOOK, Recovery, SearchPro
 use crate::compress::{Method, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::probe::{GENERATION_VARIABLES, generation_template};
+use base::locale::word;
+use base::say;
 use base::units::Tokens;
 use models::{Dialect, ModelUse};
 
 /// Replies that break the contract before a cell fails, where the table says nothing.
 const ATTEMPTS: u32 = 3;
 
-/// The answerers, in the order of the file; behind them those that answer the same with a search.
+/// The answerers in the order of the file, then the open-book ones, which answer the same questions with a search.
 pub(super) fn answerers(
     context: &mut ValidationContext<'_>,
     tables: &[Located<AnswerTable>],
@@ -49,15 +52,26 @@ pub(super) fn answerers(
     }
     for answerer in &open {
         if let Some(place) = taken.get(&*answerer.name.0) {
-            let message = format!("the name `{}` is that of another answerer with a search", answerer.name);
-            context.error(&place.clone(), message, "use a different name, or take the other's [answer.recovery] away");
+            let message = say!(
+                "the name `{}` is that of another answerer with a search",
+                "名称 `{}` 与另一个带检索的作答模型相同",
+                answerer.name
+            );
+            context.error(
+                &place.clone(),
+                message,
+                word(
+                    "use a different name, or take the other's [answer.recovery] away",
+                    "请另取名称，或去掉另一个的 [answer.recovery]",
+                ),
+            );
         }
     }
     answerers.extend(open);
     answerers
 }
 
-/// How the answerer `closed` may search in its second answers.
+/// How the open-book answerer that goes with `closed` may search.
 fn recovery(
     context: &mut ValidationContext<'_>,
     table: &Located<RecoveryTable>,
@@ -83,24 +97,29 @@ fn recovery(
         written.iter().for_each(|(key, place)| {
             context.error(
                 place,
-                format!("`{key}` is for a `command`"),
-                "add command = [\"PROGRAM\", …], or leave it out",
+                say!("`{key}` is for a `command`", "`{key}` 只用于 `command`"),
+                word(
+                    "add command = [\"PROGRAM\", …], or leave it out",
+                    "请加上 command = [\"PROGRAM\", …]，或省略此键",
+                ),
             );
         });
     }
     let program = Located { value: program, place: table.place.clone(), key: table.key.clone() };
     let command = command.is_some().then(|| programs::command(context, &program, None));
-    // A program that is not sound is a problem already; the built-in search must not take its place.
+    // A faulty program is already reported; the built-in search must not take its place.
     let command = match command {
         Some(command) => Some(command?),
         None => None,
     };
     Some(Recovery {
         closed: closed.clone(),
-        calls: context.at_least_one("the number of searches", calls.as_ref()).unwrap_or(CALLS),
-        results: context.at_least_one("the number of results", results.as_ref()).unwrap_or(RESULTS),
+        calls: context.at_least_one(word("the number of searches", "检索次数"), calls.as_ref()).unwrap_or(CALLS),
+        results: context.at_least_one(word("the number of results", "结果个数"), results.as_ref()).unwrap_or(RESULTS),
         excerpt_tokens: Tokens(
-            context.at_least_one("the size of an excerpt", excerpt_tokens.as_ref()).unwrap_or(EXCERPT_TOKENS),
+            context
+                .at_least_one(word("the size of an excerpt", "摘录大小"), excerpt_tokens.as_ref())
+                .unwrap_or(EXCERPT_TOKENS),
         ),
         protocol: context.choice("protocol", protocol.as_ref(), &protocols).unwrap_or_default(),
         command,
@@ -124,10 +143,10 @@ pub(super) fn judges(
         let prompt = context.prompt(table.value.prompt.as_ref(), judge::VARIABLES, judge::VARIABLES, built_in);
         let attempts = context.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
         let system = table.value.system_prompt.as_ref().map(|path| {
-            let own = context.prompt(Some(path), judge::SYSTEM_VARIABLES, &[], None);
-            own.map(|(template, path)| (template, path.unwrap_or_default()))
+            let prompt = context.prompt(Some(path), judge::SYSTEM_VARIABLES, &[], None);
+            prompt.map(|(template, path)| (template, path.unwrap_or_default()))
         });
-        // A system message that cannot be read is a problem already; the built-in one must not take its place.
+        // An unreadable system message is already reported; the built-in one must not take its place.
         let is_readable = system.as_ref().is_none_or(Option::is_some);
         if let (Some(name), Some(model), Some((template, prompt_path)), true) = (name, model, prompt, is_readable) {
             let (name, system) = (JudgeName(name), system.flatten());
@@ -137,7 +156,8 @@ pub(super) fn judges(
     judges
 }
 
-/// The generators of probes, in the order of the file. Their keys are no matter of a run.
+/// The generators of probes, in the order of the file. A run needs none of their keys, so missing ones are not
+/// reported.
 pub(super) fn generators(
     context: &mut ValidationContext<'_>,
     tables: &[Located<StructuredReplyTable>],
@@ -155,7 +175,11 @@ pub(super) fn generators(
     for table in tables {
         let name = context.name(table.value.name.as_ref(), &table.place, "probes", &mut taken);
         if let Some(path) = &table.value.system_prompt {
-            context.error(&path.key, "[[probes]] takes no `system_prompt`", "write it all into `prompt`");
+            context.error(
+                &path.key,
+                word("[[probes]] takes no `system_prompt`", "[[probes]] 不接受 `system_prompt`"),
+                word("write it all into `prompt`", "请全部写入 `prompt`"),
+            );
         }
         let model = context.model(&model_declaration!(table, "probes", override_model));
         let built_in = Some(generation_template(context.locale));
@@ -169,7 +193,7 @@ pub(super) fn generators(
     generators
 }
 
-/// Proves that an answerer can read what a method yields.
+/// Reports an answerer that cannot read the contexts of a method, or may read them badly.
 pub(super) fn check_answerer(
     context: &mut ValidationContext<'_>,
     method: &Method,
@@ -182,35 +206,55 @@ pub(super) fn check_answerer(
         Strategy::Opaque { model }
             if !same_endpoint(model, reads) || reads.provider.dialect != Dialect::OpenaiResponses =>
         {
-            let message = format!("`{who}` ({}) cannot read the opaque context of `{name}`", reads.reference);
-            let help = format!(
+            let message = say!(
+                "`{who}` ({}) cannot read the opaque context of `{name}`",
+                "`{who}`（{}）不能读取 `{name}` 的不透明上下文",
+                reads.reference
+            );
+            let help = say!(
                 "only {} can: name an answerer of that provider by answerers = [\"…\"] in this table",
+                "只有 {} 可以：请在此表中用 answerers = [\"…\"] 指定该服务商的作答模型",
                 model.provider.name
             );
             context.error(place, message, help);
         }
         Strategy::Opaque { model } if model.reference.model != reads.reference.model => {
-            let problem = Problem::warning(format!(
+            let problem = Problem::warning(say!(
                 "`{who}` ({}) answers from opaque items that {} made for `{name}`",
-                reads.reference, model.reference
+                "`{who}`（{0}）用 {1} 为 `{name}` 产生的不透明项作答",
+                reads.reference,
+                model.reference
             ));
-            let help = "the vendor does not say whether another model can use them: name an answerer of the same model";
+            let help = word(
+                "the vendor does not say whether another model can use them: name an answerer of the same model",
+                "厂商没有说明其他模型能否使用它们：请指定使用同一模型的作答模型",
+            );
             context.problems.push(problem.at(context.file, place.clone()).help(help));
         }
         Strategy::ProviderCompaction { model, .. } if !same_endpoint(model, reads) => {
-            let message = format!("`{who}` ({}) cannot read the compaction block of `{name}`", reads.reference);
-            let help = format!(
+            let message = say!(
+                "`{who}` ({}) cannot read the compaction block of `{name}`",
+                "`{who}`（{}）不能读取 `{name}` 的压缩块",
+                reads.reference
+            );
+            let help = say!(
                 "the block is bound to {}: name an answerer of that provider by answerers = [\"…\"] in this table",
+                "压缩块只能用于 {}：请在此表中用 answerers = [\"…\"] 指定该服务商的作答模型",
                 model.provider.name
             );
             context.error(place, message, help);
         }
         Strategy::ProviderCompaction { model, .. } if model.reference.model != reads.reference.model => {
-            let problem = Problem::warning(format!(
+            let problem = Problem::warning(say!(
                 "`{who}` ({}) reads a compaction block that {} made for `{name}`",
-                reads.reference, model.reference
+                "`{who}`（{0}）读取 {1} 为 `{name}` 产生的压缩块",
+                reads.reference,
+                model.reference
             ));
-            let help = "the provider binds a block to its model: expect answers to suffer";
+            let help = word(
+                "the provider binds a block to its model: expect answers to suffer",
+                "服务商把压缩块绑定到产生它的模型：回答可能变差",
+            );
             context.problems.push(problem.at(context.file, place.clone()).help(help));
         }
         _ => {}

@@ -1,5 +1,5 @@
-//! Files that `init` writes: those of a new project, which runs without changes, and compressors outside compeval, which are
-//! the files of examples/adapters at the paths of a project.
+//! Files that `init` writes: a new project, which runs without changes, and adapters for compressors outside compeval,
+//! which are the files of examples/adapters at the paths of a project.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use super::PIPELINE_FILE;
 use base::locale::Locale;
 use base::named_enum;
 
-/// The shipped pipeline as a project has it: with the schemas beside it, and with a seed of its own for the self-test of its
-/// judges, so that the cases of one project are not those of another.
+/// The shipped pipeline as a new project gets it: it finds the schemas beside it, and it has a seed of its own for the
+/// self-test of judges, so that each project has other cases.
 pub fn with_selftest_seed(pipeline: &str, seed: u64) -> String {
     pipeline.replace("./assets/schemas/", "./schemas/").replacen(
         "[pipeline]\n",
@@ -19,7 +19,7 @@ pub fn with_selftest_seed(pipeline: &str, seed: u64) -> String {
     )
 }
 
-/// A file of a new project as it is in a language: the pipeline names the language, and the prompt is written in it.
+/// The text of a new project's file in a language: the pipeline names the language, and the prompt is written in it.
 pub fn in_language(path: &str, text: &'static str, locale: Locale) -> Cow<'static, str> {
     match (locale, path) {
         (Locale::Zh, PIPELINE_FILE) => {
@@ -140,7 +140,7 @@ impl Adapter {
     }
 }
 
-/// A path or text of an example as it reads in a project. Its table is in `pipeline.toml` already.
+/// A path or text of an example with the paths of a project. Its table is in `pipeline.toml` already.
 fn in_project(text: &str) -> String {
     let mut text = text.replace("examples/adapters/", "compressors/").replace("examples/compressors/", "compressors/");
     for adapter in Adapter::ALL {

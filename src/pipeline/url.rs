@@ -1,34 +1,52 @@
 //! Base URLs: validation, and the normal form from which default endpoint identities are made.
 //!
-//! `url` parses and judges; the normal form keeps the user's spelling, because it is part of cache keys.
+//! The crate `url` parses and checks; the normal form keeps the user's spelling, because it is part of cache keys.
 
 use url::{Host, Url};
 
+use base::locale::word;
+use base::say;
 use models::Dialect;
 
 /// The normal form of a base URL: no slash at the end, and for Anthropic no `/v1`.
-pub(super) fn normal(text: &str, dialect: Dialect) -> Result<String, (String, String)> {
+pub(super) fn normalize(text: &str, dialect: Dialect) -> Result<String, (String, String)> {
     let Some((scheme, rest)) = text.split_once("://") else {
-        let help = format!("write https://{0}, or http://{0} for a local server", text.trim_start_matches('/'));
-        return Err((format!("base_url `{text}` has no scheme"), help));
+        let help = say!(
+            "write https://{0}, or http://{0} for a local server",
+            "请写 https://{0}；本地服务器则写 http://{0}",
+            text.trim_start_matches('/')
+        );
+        return Err((say!("base_url `{text}` has no scheme", "base_url `{text}` 没有协议"), help));
     };
     if !matches!(scheme, "http" | "https") {
-        return refuse(format!("base_url has the scheme `{scheme}`"), "use http or https");
+        return refuse(
+            say!("base_url has the scheme `{scheme}`", "base_url 的协议为 `{scheme}`"),
+            word("use http or https", "请用 http 或 https"),
+        );
     }
     if rest.split(['/', '?', '#']).next().unwrap_or_default().contains('@') {
         return refuse(
-            "base_url contains credentials",
-            "keys must not be in files: put the key into a variable and name it in api_key_env",
+            word("base_url contains credentials", "base_url 含有凭据"),
+            word(
+                "keys must not be in files: put the key into a variable and name it in api_key_env",
+                "密钥不能写在文件中：请放入变量，并在 api_key_env 中写出变量名",
+            ),
         );
     }
     let url = Url::parse(text).ok().filter(|url| url.fragment().is_none() && !text.contains(char::is_whitespace));
     let Some(url) = url else {
-        return refuse(format!("base_url `{text}` is not a web address"), "write https://HOST/PATH");
+        return refuse(
+            say!("base_url `{text}` is not a web address", "base_url `{text}` 不是网址"),
+            word("write https://HOST/PATH", "请写 https://HOST/PATH"),
+        );
     };
     if url.query().is_some_and(|query| !is_api_version(query)) {
         return refuse(
-            "base_url has a query",
-            "a base_url is the root of an API; only Azure's `?api-version=…` may follow it",
+            word("base_url has a query", "base_url 含有查询部分"),
+            word(
+                "a base_url is the root of an API; only Azure's `?api-version=…` may follow it",
+                "base_url 是 API 的根；其后只能有 Azure 的 `?api-version=…`",
+            ),
         );
     }
     let (path, query) = rest.split_once('?').map_or((rest, String::new()), |(path, query)| (path, format!("?{query}")));
@@ -63,7 +81,7 @@ mod tests {
 
     #[test]
     fn normal_forms() {
-        let chat = |url: &str| normal(url, Dialect::OpenaiChat).map_err(|(message, _)| message);
+        let chat = |url: &str| normalize(url, Dialect::OpenaiChat).map_err(|(message, _)| message);
         assert_eq!(chat("http://127.0.0.1:8080/v1/"), Ok("http://127.0.0.1:8080/v1".into()));
         assert_eq!(
             chat("https://x.azure.com/openai/deployments/d/?api-version=1"),
@@ -79,8 +97,9 @@ mod tests {
 
     #[test]
     fn anthropic_is_the_same_with_or_without_v1() {
-        let of = |url| normal(url, Dialect::Anthropic);
-        assert_eq!(of("https://api.anthropic.com/v1/"), of("https://api.anthropic.com"));
+        let [with, without] = ["https://api.anthropic.com/v1/", "https://api.anthropic.com"]
+            .map(|url| normalize(url, Dialect::Anthropic));
+        assert_eq!(with, without);
     }
 
     #[test]

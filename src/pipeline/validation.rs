@@ -31,7 +31,7 @@ pub(super) struct ValidationContext<'a> {
     pub(super) problems: Problems,
     /// Keys that providers need and that are not set, by variable.
     pub(super) missing_keys: BTreeMap<String, Problem>,
-    /// What a run writes: no input of a program can lie in there.
+    /// Folders that a run writes to. Inputs of a program cannot lie in them.
     pub(super) outputs: Vec<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct ModelDeclaration<'a> {
     /// The name of the stage.
     pub(super) stage: &'static str,
     pub(super) model: Option<&'a Located<String>>,
-    /// The model the command line puts in its place.
+    /// The model from the command line, which replaces it.
     pub(super) override_model: Option<&'a str>,
     pub(super) max_output_tokens: Option<&'a Located<u64>>,
     pub(super) temperature: Option<&'a Located<f64>>,
@@ -76,7 +76,8 @@ impl ValidationContext<'_> {
         self.problems.push(Problem::warning(message).at(self.file, place.clone()).help(help));
     }
 
-    /// A name that is there, serves as a JSON key, a file name and a word on the command line, and is new.
+    /// The name of a table, if it has one that is new and serves as a JSON key, a file name and a word on the command
+    /// line.
     pub(super) fn name(
         &mut self,
         name: Option<&Located<String>>,
@@ -124,7 +125,7 @@ impl ValidationContext<'_> {
         None
     }
 
-    /// One of a few words.
+    /// The value of one of a few words.
     pub(super) fn choice<T: Copy>(
         &mut self,
         what: &str,
@@ -132,12 +133,12 @@ impl ValidationContext<'_> {
         words: &[(&str, T)],
     ) -> Option<T> {
         let written = written?;
-        let found = words.iter().find(|(name, _)| *name == written.value);
-        if found.is_none() {
+        let entry = words.iter().find(|(name, _)| *name == written.value);
+        if entry.is_none() {
             let help = suggest(&written.value, words.iter().map(|(name, _)| *name));
             self.error(&written.place, say!("unknown {what} `{}`", "未知的 {what} `{}`", written.value), help);
         }
-        found.map(|(_, value)| *value)
+        entry.map(|(_, value)| *value)
     }
 
     /// Resolves the model of a table, or the override from the command line.
@@ -166,7 +167,7 @@ impl ValidationContext<'_> {
         };
         match self.providers.find(&reference.provider) {
             Ok(provider) => {
-                self.need_key(&provider, declaration.model.filter(|_| declaration.override_model.is_none()));
+                self.require_key(&provider, declaration.model.filter(|_| declaration.override_model.is_none()));
                 let lane = self.resolve_lane(declaration, &provider);
                 Some(ModelUse { reference, provider, settings, lane })
             }
@@ -189,7 +190,7 @@ impl ValidationContext<'_> {
     fn report_model_error(&mut self, declaration: &ModelDeclaration<'_>, message: String, help: String) {
         let problem = Problem::error(message).help(help);
         let place = declaration.model.map_or(&declaration.header, |model| &model.place);
-        // What the command line says has no place in the file.
+        // A model from the command line has no place in the file.
         self.problems.push(match declaration.override_model {
             Some(_) => problem,
             None => problem.at(self.file, place.clone()),
@@ -223,9 +224,9 @@ impl ValidationContext<'_> {
     /// How requests are sent: as the command line says, else the table, else the provider. Compressions and probes go
     /// into a batch only where their own table says so: the next point of a session waits for the one before.
     fn resolve_lane(&mut self, declaration: &ModelDeclaration<'_>, provider: &ProviderSpec) -> Lane {
-        let own = self.choice("lane", declaration.lane, &Lane::ALL.map(|lane| (lane.name(), lane)));
-        let lane = self.lane.or(own).unwrap_or(provider.lane);
-        let is_named = own == Some(lane);
+        let declared = self.choice("lane", declaration.lane, &Lane::ALL.map(|lane| (lane.name(), lane)));
+        let lane = self.lane.or(declared).unwrap_or(provider.lane);
+        let is_named = declared == Some(lane);
         if !provider.dialect.has_lane(lane) {
             let message =
                 say!("the provider `{}` has no lane \"{lane}\"", "服务商 `{}` 没有通道 \"{lane}\"", provider.name);
@@ -255,7 +256,7 @@ impl ValidationContext<'_> {
         if lane == Lane::Batch && !takes_batch { Lane::Live } else { lane }
     }
 
-    fn need_key(&mut self, provider: &models::ProviderSpec, model: Option<&Located<String>>) {
+    fn require_key(&mut self, provider: &ProviderSpec, model: Option<&Located<String>>) {
         let Some(variable) = &provider.api_key else {
             return;
         };
@@ -291,7 +292,7 @@ impl ValidationContext<'_> {
             return built_in.map(|template| (template, None));
         };
         let source = self.text_file("prompt", path)?;
-        // The same prompt, whatever its file's line ends: nothing is to become stale by a checkout on another system.
+        // Line ends do not matter: nothing may become stale by a checkout on another system.
         match Template::new(&source.text.replace("\r\n", "\n"), variables) {
             Ok(template) => {
                 let missing = required.iter().filter(|variable| !inserts(&template, variables, variable));
@@ -329,7 +330,7 @@ impl ValidationContext<'_> {
 /// Whether a prompt inserts a variable when all of them have a value.
 pub(super) fn inserts(template: &Template, variables: &'static [Variable], wanted: &str) -> bool {
     let values = variables.iter().map(|variable| (*variable, "value".into())).collect();
-    // What does not render is reported where it is compiled or filled.
+    // A prompt that does not render is reported where it is compiled or filled.
     template.fill("prompt", values).is_ok_and(|prompt| prompt.used().any(|(variable, _)| variable == wanted))
 }
 

@@ -1,12 +1,13 @@
 //! Estimates: requests, tokens, money and time to come. Exact where sizes are known, else from what the cache saw.
 //!
-//! The input of an action whose inputs are known is the sum of its parts as the cache counted them; a text that was never
-//! counted is estimated, and an output that was never counted makes the input unknown. An unknown input, such as that of what waits for
-//! a stale action, is taken to be like that of the latest calls of the same stage and model, or a size assumed here. Replies are taken to be as long as the latest
-//! ones, no longer than their limit; their variance gives the range of the price, and the worst case assumes all attempts
-//! and the longest replies. One model without a price makes the sums of money unknown.
+//! The input of an action whose inputs are known is the sum of its parts as the cache counted them; a text that was
+//! never counted is estimated, and an output that was never counted makes the input unknown. An unknown input, such as
+//! that of an action that waits for a stale one, is taken to be like that of the latest calls of the same stage and
+//! model, or a size assumed here. Replies are taken to be as long as the latest ones, no longer than their limit; their
+//! variance gives the range of the price, and the worst case assumes all attempts and the longest replies. One model
+//! without a price makes the sums of money unknown.
 //!
-//! The time is that of the calls that are sent live, under the limits that the user declared. Limits that a provider
+//! The time is how long the calls sent live take under the limits that the user declared. Limits that a provider
 //! enforces without being declared are unknown here, and batches and files take as long as the vendor or the user lets
 //! them wait.
 
@@ -43,9 +44,9 @@ pub struct CostEstimate {
     pub usd_high: Option<Usd>,
     /// Dollars of the worst requests if every reply is as long as it may be.
     pub usd_worst: Option<Usd>,
-    /// Of those that are sent live.
+    /// Seconds that the requests sent live take.
     pub seconds: f64,
-    /// What goes into batches.
+    /// The part that goes into batches.
     pub batched: BatchedEstimate,
 }
 
@@ -55,7 +56,7 @@ pub struct BatchedEstimate {
     pub requests: u64,
     /// Dollars expected; null where a price is unknown.
     pub usd: Option<Usd>,
-    /// What the same would cost live.
+    /// Dollars that the same requests would cost live.
     pub usd_live: Option<Usd>,
 }
 
@@ -70,7 +71,7 @@ impl BatchedEstimate {
 }
 
 impl CostEstimate {
-    /// What is to come where all is cached.
+    /// The estimate where everything is cached.
     pub fn nothing() -> CostEstimate {
         let free = Some(Usd(0.0));
         CostEstimate {
@@ -94,12 +95,12 @@ const LIKELY_UNSEEN: (f64, f64) = (0.5, 3.0);
 const LIKELY_DEVIATIONS: f64 = 1.645;
 /// Seconds assumed of a call to a model that was never asked.
 pub const USUAL_LATENCY: f64 = 4.0;
-/// Sums of parts come out below the whole.
+/// Sums of fractions may come out below a whole number.
 const ROUNDING: f64 = 1e-9;
 /// Entries looked at to learn what a stage's replies are like.
 const SAMPLE: usize = 400;
 
-/// What the worst case of an [`CostEstimate`] assumes.
+/// What the worst case of a [`CostEstimate`] assumes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorstCase {
     /// Attempts of each call, all of them billed.
@@ -144,7 +145,7 @@ impl CallSums {
         self.seconds += other.seconds;
     }
 
-    /// How far the mean output of so many further calls is likely to be from the mean of these.
+    /// How far the mean output of `calls` further calls is likely to be from the mean of these.
     fn likely_error(&self, calls: f64) -> f64 {
         let mean = self.output / self.calls;
         let variance = (self.squares / self.calls - mean * mean).max(0.0);
@@ -152,7 +153,7 @@ impl CallSums {
     }
 }
 
-/// What one stage is expected to take.
+/// The requests and the time that one stage is expected to take.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StageDuration {
     pub requests: f64,
@@ -160,7 +161,7 @@ pub struct StageDuration {
     pub seconds: f64,
 }
 
-/// All that an [`Estimator`] comes to.
+/// The results of an [`Estimator`].
 pub(super) struct Estimates {
     pub(super) total: CostEstimate,
     pub(super) worst: WorstCase,
@@ -175,15 +176,15 @@ pub(super) struct Estimator<'w, L> {
     prices: &'w Prices,
     /// Tokens of texts that the cache has not counted: all methods and runs send the same span.
     estimated: HashMap<Digest, f64>,
-    /// What the cache saw; read when first needed.
+    /// The calls that the cache has; read when first needed.
     past: Option<PastCalls>,
-    /// Parts of later steps of open-book answers that have not come to a whole one.
+    /// The fraction of a later step of open-book answers that is expected and not added yet.
     steps_due: f64,
     /// By provider and stage.
     loads: BTreeMap<(String, StageName), (ProviderSpec, CallSums)>,
     /// Compressions that wait for each other, at most.
     longest_chain: f64,
-    /// Whether calls are to come of which no cached one says how long they take.
+    /// Whether calls are expected to a model of which the cache has no latency.
     assumes_latency: bool,
     total: CostEstimate,
     worst: WorstCase,
@@ -231,11 +232,11 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         self.steps_due += (usual - answer.exchange.rounds.len() as f64).clamp(0.0, left as f64);
         let expected = (self.steps_due + ROUNDING) as u64;
         self.steps_due -= expected as f64;
-        let found = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
-        let input = self.input_tokens(request).map(|input| input + found);
+        let excerpts = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
+        let input = self.input_tokens(request).map(|input| input + excerpts);
         let model = ModelUse { lane: if recovery.batches_steps { model.lane } else { Lane::Live }, ..model };
         self.add(StageName::Answer, &model, input, expected);
-        let input = input.unwrap_or_default() + found * left as f64;
+        let input = input.unwrap_or_default() + excerpts * left as f64;
         self.add_worst(StageName::Answer, &model, model.lane, input, (left + 1).saturating_sub(expected));
     }
 
@@ -246,30 +247,31 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         steps.map_or(1.0, |steps| steps.later / steps.first).min(f64::from(recovery.calls))
     }
 
-    /// Cells whose input waits for a stale action above them.
-    pub(super) fn add_blocked(&mut self, stage: StageName, cells: u64, task: &Task) {
+    /// Cells whose input waits for this stale action.
+    pub(super) fn add_blocked(&mut self, stage: StageName, cells: u64, action: &Action) {
+        let task = &action.task;
         if stage == StageName::Compress {
             self.longest_chain = self.longest_chain.max(cells as f64 + 1.0);
         }
         for (model, share) in self.models_of(stage, task) {
-            let input = self.blocked_input(stage, task, &model);
+            let input = self.blocked_input(stage, action, &model);
             self.add(stage, &model, Some(input), (cells as f64 * share).round() as u64);
         }
         if stage == StageName::Answer {
-            self.add_blocked_steps(cells, task);
+            self.add_blocked_steps(cells, action);
         }
     }
 
     /// The later steps of open-book answers that are blocked.
-    fn add_blocked_steps(&mut self, cells: u64, task: &Task) {
+    fn add_blocked_steps(&mut self, cells: u64, action: &Action) {
         let answerers = &self.pipeline.answerers;
         let cells = cells as f64 / answerers.len().max(1) as f64;
         for answerer in answerers.iter().filter(|answerer| answerer.model.is_asked()) {
             let Some(recovery) = &answerer.recovery else { continue };
-            let found = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
+            let excerpts = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
             let lane = if recovery.batches_steps { answerer.model.lane } else { Lane::Live };
             let model = ModelUse { lane, ..answerer.model.clone() };
-            let input = self.blocked_input(StageName::Answer, task, &model) + found;
+            let input = self.blocked_input(StageName::Answer, action, &model) + excerpts;
             let expected = (cells * self.later_steps(answerer)).round() as u64;
             self.add(StageName::Answer, &model, Some(input), expected);
         }
@@ -314,13 +316,13 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
     }
 
-    /// What so many requests with `input` tokens and replies with `output` tokens cost.
+    /// The cost of `requests` requests with `input` tokens each and replies of `output` tokens.
     fn cost(&self, model: &ModelUse, lane: Lane, input: f64, output: f64, requests: f64) -> Option<Usd> {
         let usage = Usage { input: whole_tokens(input), output: whole_tokens(output), ..Usage::default() };
         self.prices.cost_in(lane, &model.reference, &usage).map(|usd| Usd(usd.0 * requests))
     }
 
-    /// Adds what so many requests with `input` tokens cost if all attempts are made and every reply is as long as it may be.
+    /// Adds the worst-case cost of `requests` requests: all attempts are made and every reply is as long as it may be.
     fn add_worst(&mut self, stage: StageName, model: &ModelUse, lane: Lane, input: f64, requests: u64) {
         let longest = longest_reply(model.provider.dialect, &model.reference.model, model.settings.max_output_tokens);
         let attempts = model.provider.limits.max_attempts;
@@ -383,7 +385,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         Some(ModelUse { reference, provider, settings: request.settings.clone(), lane: request.lane })
     }
 
-    /// Calls that a model may be made for one action: a judge is asked again where a reply breaks its contract.
+    /// The most calls to a model for one action: a judge is asked again if a reply breaks its contract.
     fn replies(&self, stage: StageName, model: &ModelRef) -> u32 {
         let judges = match stage {
             StageName::Judge | StageName::Selftest | StageName::Regrade => self.pipeline.judges.as_slice(),
@@ -439,11 +441,12 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
     }
 
-    /// The input of a call below `task`. What a rule keeps is known from the transcript, so it says more than earlier
-    /// calls; else earlier calls of the stage do.
-    fn blocked_input(&mut self, stage: StageName, task: &Task, model: &ModelUse) -> f64 {
+    /// The input of a call below a stale action. What a rule keeps is known from the transcript, so it says more than
+    /// earlier calls; else earlier calls of the stage do.
+    fn blocked_input(&mut self, stage: StageName, action: &Action, model: &ModelUse) -> f64 {
         const QUESTION: f64 = 300.0;
         const GRADING: f64 = 1500.0;
+        let task = &action.task;
         let is_rule = task.method(self.pipeline).is_some_and(|method| matches!(method.strategy, Strategy::Rule(_)));
         let usual = self.seen(stage, &model.reference).map(|seen| seen.input / seen.calls);
         if let Some(usual) = usual.filter(|_| !is_rule) {
@@ -479,12 +482,12 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
     }
 
-    /// Tokens of the transcript before a point, the mean over the points from that of `task` on.
+    /// Tokens of the transcript before a point: the mean over the point of `task` and those after it.
     fn prefix_tokens(&mut self, task: &Task) -> f64 {
         self.mean_over_points(task, FixtureTexts::prefix)
     }
 
-    /// Tokens of what a point replaces, likewise.
+    /// Tokens of the messages that a point replaces: the mean over the same points.
     fn span_tokens(&mut self, task: &Task) -> f64 {
         self.mean_over_points(task, FixtureTexts::span)
     }
@@ -520,7 +523,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     }
 }
 
-/// What the latest calls were like.
+/// Sums over the latest calls in the cache.
 #[derive(Debug, Default)]
 struct PastCalls {
     /// By stage and model as asked.
@@ -571,7 +574,7 @@ fn whole_tokens(tokens: f64) -> Option<Tokens> {
     Some(Tokens(tokens.round() as u64))
 }
 
-/// How long `amount` takes at so much a minute; no time without a limit.
+/// The seconds that `amount` takes at a rate per minute; 0 without a limit.
 fn seconds_at(amount: f64, per_minute: Option<f64>) -> f64 {
     per_minute.map_or(0.0, |rate| amount / rate.max(1.0) * 60.0)
 }

@@ -1,7 +1,7 @@
 //! Why something must run, in words: a phrase for the reason, and what has changed, down to file and line.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use serde::Serialize;
@@ -24,8 +24,8 @@ pub struct StaleExplanation {
 }
 
 named_enum! {
-    /// Why an action is stale: what kind of thing has changed, in the order in which kinds are reported, or what became
-    /// of its output.
+    /// Why an action is stale: what kind of thing has changed, in the order in which kinds are reported, or what
+    /// happened to its output.
     pub enum StaleCause {
         Schema = "schema version",
         Model = "model",
@@ -35,7 +35,7 @@ named_enum! {
         CommandFile = "command input file",
         Span = "fixture span",
         Probe = "probe text",
-        /// What waits for a stale upstream, or was made from another output than there is now.
+        /// It waits for a stale action above it, or was made from an earlier output of that action.
         Upstream = "upstream output changed",
         NeverRun = "never computed",
         Failed = "failed last time",
@@ -81,7 +81,7 @@ enum InputRole {
     Derived,
 }
 
-/// Says what has changed. Holds the line differences of texts, which many actions share.
+/// Says what has changed. Keeps the line differences of texts, which many actions share.
 pub struct Explainer<'l> {
     read_text: &'l dyn Fn(&Digest) -> Option<String>,
     lines: RefCell<ChangedLocations>,
@@ -139,32 +139,25 @@ impl<'l> Explainer<'l> {
         current: &CurrentSources<'_>,
     ) -> StaleExplanation {
         let mut found: Vec<(StaleCause, String)> = Vec::new();
-        let mut add = |kind, text: String| {
-            if !found.contains(&(kind, text.clone())) {
-                found.push((kind, text));
-            }
-        };
-        let prompt_moved = is_moved(current.prompt.as_ref(), old);
-        let rubric_moved = is_moved(current.rubric.as_ref(), old);
-        let other_values = prompt_moved == Some(true) || changes.iter().any(is_to_or_from_rules);
+        let prompt_changed = has_changed(current.prompt.as_ref(), old);
+        let rubric_changed = has_changed(current.rubric.as_ref(), old);
+        let other_values = prompt_changed == Some(true) || changes.iter().any(is_to_or_from_rules);
         for change in changes.iter().filter(|change| !is_nothing(change) && !is_to_or_from_rules(change)) {
             if let Some(setting) = switched(change, current) {
-                add(StaleCause::Setting, setting);
+                found.push((StaleCause::Setting, setting));
                 continue;
             }
             match role(&change.part) {
                 InputRole::Of(_) if other_values && is_value_of_prompt(change) => {}
                 InputRole::Of(_) if is_composed(&change.part, changes) || is_split_off(change) => {}
-                InputRole::Of(kind) => add(kind, words(kind, change, current)),
-                InputRole::Skeleton if prompt_moved != Some(false) => {
-                    self.places(current.prompt.as_ref(), old)
-                        .iter()
-                        .for_each(|place| add(StaleCause::Prompt, place.clone()));
+                InputRole::Of(kind) => found.push((kind, words(kind, change, current))),
+                InputRole::Skeleton if prompt_changed != Some(false) => {
+                    let places = self.places(current.prompt.as_ref(), old);
+                    found.extend(places.iter().map(|place| (StaleCause::Prompt, place.clone())));
                 }
-                InputRole::Criteria if rubric_moved != Some(false) => {
-                    self.places(current.rubric.as_ref(), old)
-                        .iter()
-                        .for_each(|place| add(StaleCause::Rubric, place.clone()));
+                InputRole::Criteria if rubric_changed != Some(false) => {
+                    let places = self.places(current.rubric.as_ref(), old);
+                    found.extend(places.iter().map(|place| (StaleCause::Rubric, place.clone())));
                 }
                 InputRole::Skeleton | InputRole::Criteria | InputRole::Derived => {}
             }
@@ -172,21 +165,23 @@ impl<'l> Explainer<'l> {
         if found.is_empty() {
             found.extend(changes.first().map(|change| fallback(change, current)));
         }
+        let mut seen = BTreeSet::new();
+        found.retain(|change| seen.insert(change.clone()));
         found.sort_by_key(|(kind, _)| *kind);
         let why = found.first().map_or(StaleCause::NeverRun, |(kind, _)| *kind);
         StaleExplanation { why, changed: found.into_iter().map(|(_, text)| text).collect() }
     }
 
-    /// Where a source differs from what it was: `path:line`; the path alone where the old text is not at hand.
+    /// Where a source differs from its earlier text: `path:line`; only the path if the old text is not stored.
     fn places(&self, origin: Option<&SourceText<'_>>, old: Option<&Sources>) -> Rc<[String]> {
         let Some(origin) = origin else { return Rc::new([]) };
         let Some(source) = source_of(origin, old) else { return Rc::new([origin.label()]) };
-        let place = (source.digest, origin.digest);
-        if let Some(known) = self.lines.borrow().get(&place) {
+        let versions = (source.digest, origin.digest);
+        if let Some(known) = self.lines.borrow().get(&versions) {
             return known.clone();
         }
         let lines: Rc<[String]> = self.lines_of(origin, &source.digest).into();
-        self.lines.borrow_mut().insert(place, lines.clone());
+        self.lines.borrow_mut().insert(versions, lines.clone());
         lines
     }
 
@@ -201,14 +196,14 @@ fn source_of<'s>(origin: &SourceText<'_>, old: Option<&'s Sources>) -> Option<&'
     old?.0.get(origin.name)
 }
 
-/// Whether a source is another than it was; `None` where that is not known.
-fn is_moved(origin: Option<&SourceText<'_>>, old: Option<&Sources>) -> Option<bool> {
+/// Whether a source has changed; `None` if that is not known.
+fn has_changed(origin: Option<&SourceText<'_>>, old: Option<&Sources>) -> Option<bool> {
     let origin = origin?;
     Some(source_of(origin, old)?.digest != origin.digest)
 }
 
-/// Whether our own rules took the place of a model, or a model theirs: the version of the rules came or went with
-/// them. The rules are given all values of a prompt, a model those that it uses.
+/// Whether our own rules took the place of a model, or a model theirs: the version of the rules came or went with them.
+/// The rules get all values of a prompt, a model gets those that the prompt uses.
 fn is_to_or_from_rules(change: &InputChange) -> bool {
     change.part == "rules" && (change.old.is_none() || change.new.is_none())
 }
@@ -237,7 +232,7 @@ fn switched(change: &InputChange, current: &CurrentSources<'_>) -> Option<String
     }
 }
 
-/// Whether a part came or went because the context stands with a tail or alone.
+/// Whether a part came or went because the context is now used with a tail, or without one.
 fn is_split_off(change: &InputChange) -> bool {
     change.part == "kept" && (change.old.is_none() || change.new.is_none())
 }
@@ -305,7 +300,7 @@ fn words(kind: StaleCause, change: &InputChange, current: &CurrentSources<'_>) -
     }
 }
 
-/// `name: old → new`; the name alone where the values are long or secret.
+/// `name: old → new`; only the name if the values are long or secret.
 fn values(name: &str, change: &InputChange) -> String {
     match (value(change.old.as_ref()), value(change.new.as_ref())) {
         (Some(old), Some(new)) => format!("{name}: {old} → {new}"),
@@ -313,16 +308,16 @@ fn values(name: &str, change: &InputChange) -> String {
     }
 }
 
-/// A value as it is shown; `None` of one that is long or secret.
+/// A value as it is shown; `None` if it is long or secret.
 fn value(part: Option<&InputPart>) -> Option<&str> {
     let text = part.map_or(Some(""), |part| part.text.as_deref())?;
     Some(if text.is_empty() { word("not set", "未设置") } else { text })
 }
 
-/// Where nothing that a user knows has changed: which part has, and the kind that comes nearest.
+/// If nothing that a user knows has changed: the part that has, and the kind that comes nearest.
 fn fallback(change: &InputChange, current: &CurrentSources<'_>) -> (StaleCause, String) {
     match role(&change.part) {
-        // neither the rubric nor what is asked has changed
+        // neither the rubric nor the question has changed
         InputRole::Criteria if current.probe.is_some() => (
             StaleCause::Setting,
             word(

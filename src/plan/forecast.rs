@@ -20,7 +20,7 @@ use crate::pipeline::MatrixCounts;
 use models::Prices;
 use store::cache::{Lookup, Record};
 
-/// What one stage would do.
+/// The cells and actions of one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StageForecast {
     pub cells: u64,
@@ -28,7 +28,7 @@ pub struct StageForecast {
     pub actions: u64,
     /// Of those, in the cache.
     pub cached: u64,
-    /// Of the cached, in the remote alone: a run pulls them.
+    /// Of the cached, only in the remote: a run pulls them.
     #[serde(skip_serializing_if = "is_zero")]
     pub remote: u64,
     /// Of those, in a batch that is open: paid for, or about to be.
@@ -45,7 +45,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Stale actions that are stale for the same reason.
+/// Actions that are stale for the same reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReasonGroup {
     pub stage: StageName,
@@ -77,7 +77,7 @@ pub struct Forecast {
     pub stages: BTreeMap<StageName, StageForecast>,
     /// Why stale actions are stale, largest group first.
     pub reasons: Vec<ReasonGroup>,
-    /// What would fail for its length.
+    /// Prompts that are too long for their models.
     pub too_long: Vec<TooLong>,
     pub estimate: CostEstimate,
     /// What its worst case assumes.
@@ -85,7 +85,7 @@ pub struct Forecast {
     pub worst: WorstCase,
     #[serde(skip)]
     pub durations: BTreeMap<StageName, StageDuration>,
-    /// Whether its time rests on [`USUAL_LATENCY`](super::USUAL_LATENCY), not on cached calls alone.
+    /// Whether its time rests on [`USUAL_LATENCY`](super::USUAL_LATENCY), and not only on cached calls.
     #[serde(skip)]
     pub assumes_latency: bool,
 }
@@ -97,7 +97,7 @@ impl Forecast {
     }
 }
 
-/// What is to be assumed.
+/// What a forecast assumes.
 #[derive(Clone, Copy, Debug)]
 pub struct Assumptions<'a> {
     /// Stages whose cached outputs are ignored.
@@ -105,7 +105,7 @@ pub struct Assumptions<'a> {
     pub prices: &'a Prices,
     /// Actions of open batches.
     pub submitted: &'a HashSet<ActionKey>,
-    /// Whether reasons are wanted; a run asks for numbers alone.
+    /// Whether reasons are wanted; a run needs only the numbers.
     pub reasons: bool,
 }
 
@@ -162,30 +162,31 @@ impl<L: Lookup> ForecastWalk<'_, L> {
                 continue;
             }
             let blocked = frontier.resolve(&task, outcome);
-            self.block(&task, blocked);
+            self.block(&action, blocked);
         }
         Ok(())
     }
 
+    /// Counts an action. Returns its outcome, as far as the cache has it.
     fn count(&mut self, action: &Action) -> TaskOutcome {
         let stage = action.task.stage();
         self.stage(stage).cells += u64::from(stage == StageName::Selftest);
-        let new = self.seen.insert(action.key);
+        let is_new = self.seen.insert(action.key);
         match look_up(self.lookup, &self.preparer, action, self.assumptions.refresh) {
             ActionStatus::Cached { resolved, record, .. } => {
-                if new {
+                if is_new {
                     self.count_cached(stage, &record);
                 }
                 follow(self.lookup, &self.preparer, &action.task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
             }
             ActionStatus::Stale if self.assumptions.submitted.contains(&action.key) => {
                 let counts = self.stage(stage);
-                counts.actions += u64::from(new);
-                counts.submitted += u64::from(new);
+                counts.actions += u64::from(is_new);
+                counts.submitted += u64::from(is_new);
                 TaskOutcome::Unresolved
             }
             ActionStatus::Stale => {
-                if new {
+                if is_new {
                     self.count_stale(action);
                     self.estimator.add_later_steps(action);
                 }
@@ -244,7 +245,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         }
     }
 
-    fn block(&mut self, task: &Task, blocked: MatrixCounts) {
+    fn block(&mut self, action: &Action, blocked: MatrixCounts) {
         let cells = [
             (StageName::Compress, blocked.compress),
             (StageName::Answer, blocked.answer),
@@ -253,7 +254,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         for (stage, count) in cells {
             self.stage(stage).blocked += count;
             if count > 0 {
-                self.estimator.add_blocked(stage, count, task);
+                self.estimator.add_blocked(stage, count, action);
             }
         }
     }

@@ -17,7 +17,8 @@ use crate::answer::Exchange;
 use crate::compress;
 use crate::pipeline::{AnswerCell, Chain, CompressCell, Matrix, MatrixCounts, Pipeline};
 
-/// So many tasks that are ready are the end of a walk. Before, cells are finished one after the other, so that few are open.
+/// A walk is near its end if no chain is left to open and at most this many tasks are ready. Before that, cells are
+/// finished one after the other, so that few are open.
 const LAST: usize = 512;
 
 /// The walk over the matrix.
@@ -29,6 +30,8 @@ pub struct Frontier<'p> {
     opened: usize,
     texts: Option<Rc<FixtureTexts>>,
     ready: Vec<Task>,
+    /// Tasks that were put back: they are the next ones.
+    returned: Vec<Task>,
     warms_prompt_caches: bool,
 }
 
@@ -39,14 +42,23 @@ impl<'p> Frontier<'p> {
         Frontier { chains: preparer.matrix().chains().collect(), ..Frontier::from_tasks(preparer, cases) }
     }
 
-    /// A walk over these tasks alone.
+    /// A walk over these tasks only.
     pub fn from_tasks(preparer: &Preparer<'p>, mut ready: Vec<Task>) -> Frontier<'p> {
         let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
         ready.reverse();
-        Frontier { pipeline, matrix, chains: Vec::new(), opened: 0, texts: None, ready, warms_prompt_caches: false }
+        Frontier {
+            pipeline,
+            matrix,
+            chains: Vec::new(),
+            opened: 0,
+            texts: None,
+            ready,
+            returned: Vec::new(),
+            warms_prompt_caches: false,
+        }
     }
 
-    /// Puts those of the tasks that are ready in front of which this holds.
+    /// Moves the ready tasks for which `comes_first` holds to the front.
     pub fn beginning_with(mut self, comes_first: impl FnMut(&Task) -> bool) -> Frontier<'p> {
         self.ready.sort_by_cached_key(comes_first);
         self
@@ -58,39 +70,47 @@ impl<'p> Frontier<'p> {
         Frontier { warms_prompt_caches: true, ..self }
     }
 
-    /// A walk over no cell of the matrix.
+    /// The same walk without the cells of the matrix.
     pub fn without_cells(self) -> Frontier<'p> {
         Frontier { chains: Vec::new(), ..self }
     }
 
-    /// Gives a task back that could not be begun yet; it is ready again at once.
+    /// Puts a task back that could not be begun yet; it is ready again at once.
     pub fn put_back(&mut self, task: Task) {
-        self.ready.push(task);
+        self.returned.push(task);
     }
 
-    /// Whether another task can be begun just now.
+    /// Whether another task can be begun now.
     pub fn has_more(&self) -> bool {
-        !self.ready.is_empty() || self.opened < self.chains.len()
+        !self.ready.is_empty() || !self.returned.is_empty() || self.opened < self.chains.len()
     }
 
-    /// The next task whose inputs are known, if there is one just now.
+    /// The next task whose inputs are known, if there is one now.
     pub fn next_ready(&mut self) -> Option<Task> {
+        if let Some(task) = self.returned.pop() {
+            return Some(task);
+        }
         while self.ready.is_empty() {
             let chain = *self.chains.get(self.opened)?;
             self.opened += 1;
             self.open(chain);
         }
-        self.take_unblocking().or_else(|| self.ready.pop())
+        self.take_awaited().or_else(|| self.ready.pop())
     }
 
-    /// Near the end of the walk, the task on which others wait: a judgement is the last of its cell, so one that goes before
-    /// the last answers leaves nothing to do while their judgements run.
-    fn take_unblocking(&mut self) -> Option<Task> {
+    /// Near the end of the walk, takes a task that others wait for. Most judgements are the last of their cells: they are
+    /// kept, so that there is something to do beside the judgements of the last answers.
+    fn take_awaited(&mut self) -> Option<Task> {
         if self.opened < self.chains.len() || self.ready.len() > LAST {
             return None;
         }
-        let at = self.ready.iter().rposition(|task| !matches!(task, Task::Judge(_)))?;
+        let at = self.ready.iter().rposition(|task| self.is_awaited(task))?;
         Some(self.ready.remove(at))
+    }
+
+    fn is_awaited(&self, task: &Task) -> bool {
+        let Task::Judge(task) = task else { return true };
+        matches!(task.context.judging.borrow().get(&task.shared_rubric(self.pipeline)), Some(Some(_)))
     }
 
     fn open(&mut self, chain: Chain) {
@@ -106,8 +126,8 @@ impl<'p> Frontier<'p> {
         }
     }
 
-    /// Records what a task came to and makes ready what depends on it. Returns the cells, repetitions distinguished,
-    /// that can have no output because this one has none.
+    /// Records the outcome of a task and makes ready what depends on it. Returns the number of cells, each repetition
+    /// counted, that can have no output because this one has none.
     pub fn resolve(&mut self, task: &Task, outcome: TaskOutcome) -> MatrixCounts {
         match task {
             Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => MatrixCounts::default(),
@@ -125,7 +145,7 @@ impl<'p> Frontier<'p> {
         }
     }
 
-    /// Lets a judgement wait if another one, whose request begins alike, goes ahead of it; else returns it.
+    /// Lets a judgement wait if another one whose request begins alike goes ahead of it; else returns it.
     fn warm_judge(&self, task: JudgeTask) -> Option<Task> {
         let warms = self.warms_prompt_caches
             && self.pipeline.settings.judge_context
@@ -166,7 +186,7 @@ impl<'p> Frontier<'p> {
         }
     }
 
-    /// What a compression with an output comes to.
+    /// The context that a compression made.
     pub fn context(&self, task: &CompressTask, resolved: Resolved) -> Rc<ResolvedContext> {
         let method = self.pipeline.method(task.cell.chain.method);
         let (state, reference) = (compress::state_digest(method, resolved.out), task.reference(method, resolved.out));
@@ -177,14 +197,14 @@ impl<'p> Frontier<'p> {
         Rc::new(ResolvedContext { cell, key, state, reference, texts, cost, unchanged, own_archive, waiting, judging })
     }
 
-    /// Takes note of what a compression came to and makes ready what depends on it.
+    /// Records the context that a compression made, and makes ready what depends on it.
     pub fn resolve_context(&mut self, task: &CompressTask, context: Rc<ResolvedContext>) {
         self.push_answers(&context);
         let keeps_state = self.matrix.keeps_state(task.cell.chain.method);
         self.push_next(task, keeps_state.then_some(context));
     }
 
-    /// Makes the next compression of the chain ready, before any answer: chains are the longest way to the end.
+    /// Makes the next compression of the chain ready, before any answer: a chain is the longest way to the end.
     fn push_next(&mut self, task: &CompressTask, before: Option<Rc<ResolvedContext>>) {
         if let Some(cell) = self.after(task.cell) {
             self.ready.push(Task::Compress(CompressTask { cell, before, texts: task.texts.clone() }));

@@ -1,5 +1,6 @@
-//! Which lines of a text differ from an earlier one. The only place that knows the crate `similar`.
+//! Which lines of a text differ from an earlier one. Only this file uses the crate `similar`.
 
+use base::say;
 use similar::{ChangeTag, DiffOp, TextDiff};
 
 /// A stretch of lines that differs, with some lines around it.
@@ -15,9 +16,9 @@ pub struct Hunk {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffSide {
     Both,
-    /// In the old text alone.
+    /// Only in the old text.
     Old,
-    /// In the new text alone.
+    /// Only in the new text.
     New,
 }
 
@@ -39,10 +40,11 @@ pub fn hunks(old: &str, new: &str, around: usize) -> Vec<Hunk> {
     hunks.collect()
 }
 
-/// Places of one file that are named.
+/// The most places of one file that are named.
 const MOST_PLACES: usize = 8;
 
-/// Where the text of `path` differs from what it was: `path:line`, `path:first-last`; the path alone if no line differs.
+/// Where the text of `path` differs from its earlier text: `path:line`, `path:first-last`; only the path if no line
+/// differs.
 pub fn changed_places(path: &str, old: &str, new: &str) -> Vec<String> {
     let mut places: Vec<String> = changed_lines(old, new)
         .into_iter()
@@ -57,7 +59,7 @@ pub fn changed_places(path: &str, old: &str, new: &str) -> Vec<String> {
     if places.len() > MOST_PLACES {
         let more = places.len() - MOST_PLACES;
         places.truncate(MOST_PLACES);
-        places.push(format!("and {more} more places"));
+        places.push(say!("and {more} more places", "另有 {more} 处"));
     }
     places
 }

@@ -22,7 +22,6 @@ pub use estimate::{BatchedEstimate, CostEstimate, StageDuration, USUAL_LATENCY, 
 pub use explain::{Explainer, StaleCause, StaleExplanation, touches_messages, touches_probe};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
 pub use frontier::Frontier;
-
 pub use lines::{DiffSide, Hunk, changed_lines, changed_places, hunks};
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use prepare::{Action, PrepareError, Preparer, probe_of};

@@ -1,7 +1,7 @@
 //! The output cache: outputs in memory. Contexts are read once and shared by the cells that need them; the oldest are
 //! evicted, so that memory stays flat.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ use store::cache::{Damage, Lookup, Record, StoredReply};
 const CONTEXTS: usize = 96;
 /// Answers in memory: they are needed again when their judge is asked, and for their row.
 const ANSWERS: usize = 256;
-/// Bytes of contexts, and of answers, in memory. A single longer one is held all the same.
+/// Bytes of contexts, and of answers, in memory. A single larger one is held all the same.
 const BYTES: usize = 64 << 20;
 
 /// The models that answered, as providers name them: by model as asked.
@@ -44,8 +44,8 @@ struct Recent<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V: Clone> Recent<K, V> {
-    fn new(capacity: usize) -> RefCell<Recent<K, V>> {
-        RefCell::new(Recent { values: HashMap::new(), order: VecDeque::new(), capacity, bytes: 0 })
+    fn new(capacity: usize) -> Recent<K, V> {
+        Recent { values: HashMap::new(), order: VecDeque::new(), capacity, bytes: 0 }
     }
 
     fn get(&self, key: &K) -> Option<V> {
@@ -70,9 +70,9 @@ impl<K: Copy + Eq + Hash, V: Clone> Recent<K, V> {
 pub struct LoadedContext {
     pub compressed: Compressed,
     texts: Vec<(Digest, Arc<str>)>,
-    folded: std::cell::OnceCell<Option<String>>,
-    folded_summary: std::cell::OnceCell<Option<String>>,
-    entries: std::cell::OnceCell<Option<ContextEntries>>,
+    folded: OnceCell<Option<String>>,
+    folded_summary: OnceCell<Option<String>>,
+    entries: OnceCell<Option<ContextEntries>>,
     /// By message, whether an exact token of it occurs in the readable text.
     pointers: RefCell<HashMap<usize, bool>>,
 }
@@ -83,9 +83,9 @@ impl LoadedContext {
         LoadedContext {
             compressed,
             texts,
-            folded: std::cell::OnceCell::new(),
-            folded_summary: std::cell::OnceCell::new(),
-            entries: std::cell::OnceCell::new(),
+            folded: OnceCell::new(),
+            folded_summary: OnceCell::new(),
+            entries: OnceCell::new(),
             pointers: RefCell::default(),
         }
     }
@@ -95,12 +95,12 @@ impl LoadedContext {
         self.folded.get_or_init(|| self.compressed.context.text().map(|text| fold_document(&text))).as_deref()
     }
 
-    /// The summary alone, folded likewise, where the context has more than it.
+    /// The summary without the rest of the context, folded in the same way; `None` if it is the whole context.
     pub fn folded_summary(&self) -> Option<&str> {
         self.folded_summary.get_or_init(|| self.compressed.summary.as_deref().map(fold_document)).as_deref()
     }
 
-    /// The statements of the readable text; `None` likewise.
+    /// The statements of the readable text; `None` where only the provider can read it.
     pub fn entries(&self) -> Option<&ContextEntries> {
         self.entries
             .get_or_init(|| self.compressed.context.text().map(|text| ContextEntries::from_text(&text)))
@@ -148,7 +148,7 @@ pub enum OutputUnavailable {
     /// No input has that name.
     #[error("{}", say!("the output {_0:?} belongs to no input of this action", "输出 {_0:?} 不属于该动作的任何输入"))]
     Unnamed(Digest),
-    /// What was made of it cannot be written down.
+    /// The row that was made from it cannot be written.
     #[error("{}", say!("its row cannot be written: {_0}", "无法写出其行：{_0}"))]
     Unwritable(#[from] serde_json::Error),
 }
@@ -163,6 +163,11 @@ impl OutputUnavailable {
 /// What is kept verbatim is part of a context but not of its action, so method, session and point are part of its id.
 type ContextId = (ActionKey, FixtureIx, MethodIx, PointIx, Option<InjectionIx>);
 
+fn context_id(context: &ResolvedContext) -> ContextId {
+    let CompressCell { chain, point } = context.cell;
+    (context.key, chain.fixture, chain.method, point, chain.injection)
+}
+
 pub struct OutputCache<'e, S> {
     preparer: Preparer<'e>,
     store: &'e S,
@@ -173,7 +178,7 @@ pub struct OutputCache<'e, S> {
 
 impl<'e, S: Lookup> OutputCache<'e, S> {
     pub fn new(preparer: Preparer<'e>, store: &'e S) -> OutputCache<'e, S> {
-        let (contexts, answers) = (Recent::new(CONTEXTS), Recent::new(ANSWERS));
+        let (contexts, answers) = (RefCell::new(Recent::new(CONTEXTS)), RefCell::new(Recent::new(ANSWERS)));
         OutputCache { preparer, store, contexts, answers, models: RefCell::default() }
     }
 
@@ -188,15 +193,10 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         }
     }
 
-    fn place(context: &ResolvedContext) -> ContextId {
-        let CompressCell { chain, point } = context.cell;
-        (context.key, chain.fixture, chain.method, point, chain.injection)
-    }
-
     /// The context, read from the store unless it is in memory.
     pub fn context(&self, context: &Rc<ResolvedContext>) -> Result<Rc<LoadedContext>, OutputUnavailable> {
-        let place = OutputCache::<S>::place(context);
-        if let Some(loaded) = self.contexts.borrow().get(&place) {
+        let id = context_id(context);
+        if let Some(loaded) = self.contexts.borrow().get(&id) {
             return Ok(loaded);
         }
         let task = context.task();
@@ -204,7 +204,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
             Output::Context(compressed) => {
                 let loaded = Rc::new(LoadedContext::new(*compressed));
                 let bytes = loaded.texts.iter().map(|(_, text)| text.len()).sum();
-                self.contexts.borrow_mut().put(place, loaded.clone(), bytes);
+                self.contexts.borrow_mut().put(id, loaded.clone(), bytes);
                 Ok(loaded)
             }
             _ => Err(OutputUnavailable::Gone(context.key)),
@@ -240,7 +240,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         self.read_record(task, &record)
     }
 
-    /// Reads the output that a record leads to.
+    /// Reads the output of a record.
     ///
     /// # Errors
     /// As [`OutputCache::context`].
@@ -249,14 +249,14 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         Ok(read_output(&self.preparer, task, RawBody { format: record.body_format(), bytes: &body })?)
     }
 
-    /// The body that a record leads to; the model that replied is noted.
+    /// The body of a record; notes the model that replied.
     fn body(&self, record: &Record) -> Result<Bytes, Damage> {
         let StoredReply { body, models } = self.store.reply(record)?;
         self.note_model(models.requested, models.answered);
         Ok(body)
     }
 
-    /// What is unusual about a context that is used all the same.
+    /// Warnings about a context that is used all the same.
     ///
     /// # Errors
     /// As [`OutputCache::context`].
@@ -264,7 +264,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         Ok(self.context(context)?.compressed.warnings.iter().map(ToString::to_string).collect())
     }
 
-    /// Makes sure that the body is there to be read, without reading it; the model that replied is noted.
+    /// Verifies that the body can be read, without decompressing it; notes the model that replied.
     pub fn verify(&self, record: &Record) -> Result<(), Damage> {
         let models = self.store.verify_body(record)?;
         self.note_model(models.requested, models.answered);
@@ -274,19 +274,18 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     /// The text that a digest among a task's inputs stands for.
     ///
     /// # Errors
-    /// As [`OutputCache::context`]; a digest that is none of the task's inputs.
+    /// As [`OutputCache::context`]; also if the digest is not that of an input of the task.
     pub fn text_of(&self, task: &Task, digest: &Digest) -> Result<Arc<str>, OutputUnavailable> {
-        let of_context =
-            |context: &Rc<ResolvedContext>| Ok::<_, OutputUnavailable>(self.context(context)?.text(digest));
-        let found = match task {
+        let context = match task {
             Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => None,
-            Task::Compress(task) => task.before.as_ref().map(of_context).transpose()?.flatten(),
-            Task::Answer(task) => of_context(&task.context)?,
+            Task::Compress(task) => task.before.as_ref(),
+            Task::Answer(task) => Some(&task.context),
             Task::Judge(judge) if judge.answer.out == *digest => {
-                Some(self.answer(&judge.answer_task(), &judge.answer.key)?.text)
+                return Ok(self.answer(&judge.answer_task(), &judge.answer.key)?.text);
             }
-            Task::Judge(judge) => of_context(&judge.context)?,
+            Task::Judge(judge) => Some(&judge.context),
         };
-        found.ok_or(OutputUnavailable::Unnamed(*digest))
+        let context = context.ok_or(OutputUnavailable::Unnamed(*digest))?;
+        self.context(context)?.text(digest).ok_or(OutputUnavailable::Unnamed(*digest))
     }
 }

@@ -1,4 +1,4 @@
-//! From a task to its action: the work and its key. The one place where the stages' pure functions meet the matrix.
+//! Makes the action of a task: the work and its key. Only this file joins the stages' pure functions with the matrix.
 
 use std::rc::Rc;
 
@@ -12,8 +12,10 @@ use models::Operation;
 
 use super::task::{AnswerTask, CompressTask, GenerationTask, JudgeTask, SelftestTask, Task};
 use super::texts::FixtureTexts;
+use base::locale::word;
+use base::say;
 
-/// A piece of work with its name, and what it is for.
+/// A piece of work with its key, and the task that it is for.
 #[derive(Clone, Debug)]
 pub struct Action {
     pub task: Task,
@@ -34,7 +36,7 @@ impl Action {
         Action { task: task.clone(), stage, repetition, key, attempts: 1, work }
     }
 
-    /// The request to a model, if that is what it does.
+    /// The request, if a model is asked.
     pub fn request(&self) -> Option<&ModelRequest> {
         match &self.work {
             Work::Ask(request) => Some(request),
@@ -51,16 +53,16 @@ impl Action {
 /// Why a task could not be made into work.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    #[error("the prompt of this method does not render: line {}: {}", .0.line, .0.message)]
+    #[error("{}", say!("the prompt of this method does not render: line {}: {}", "此方法的提示词无法渲染：第 {} 行：{}", _0.line, _0.message))]
     Compress(crate::action::TemplateFault),
     #[error(transparent)]
     Answer(#[from] AnswerFault),
-    #[error("the judge's prompt does not render: line {}: {}", .0.line, .0.message)]
+    #[error("{}", say!("the judge's prompt does not render: line {}: {}", "评审的提示词无法渲染：第 {} 行：{}", _0.line, _0.message))]
     Judge(#[from] crate::action::TemplateFault),
-    #[error("the rubric has no criterion `{0}`")]
+    #[error("{}", say!("the rubric has no criterion `{_0}`", "评分细则中没有准则 `{_0}`"))]
     UnknownCriterion(CriterionId),
     /// The matrix names something the pipeline does not have.
-    #[error("the matrix names a coordinate that the pipeline does not have")]
+    #[error("{}", word("the matrix names a coordinate that the pipeline does not have", "矩阵中有一个坐标不在流程中"))]
     Coordinate,
 }
 
@@ -94,7 +96,7 @@ impl<'p> Preparer<'p> {
             Task::Compress(task) => self.compress(task)?,
             Task::Answer(task) => self.answer(task)?,
             Task::Judge(task) => self.judge(task)?,
-            // What it is sent for sets it apart from every repetition.
+            // Its occasion sets it apart from every repetition.
             Task::Regrade(task) => (Stage::Judge, Repetition::NONE, task.work.clone()),
         };
         Ok(Action { attempts: self.attempts(task), ..Action::new(task, stage, repetition, work) })
@@ -196,7 +198,7 @@ impl<'p> Preparer<'p> {
     }
 }
 
-/// Probes are written; or one is asked as the method `none` asks it in the first run.
+/// Writes probes, or asks one as the method `none` asks it in the first run.
 fn generate(task: &GenerationTask) -> Parts {
     match task.probe {
         None => (Stage::Probes, Repetition::NONE, task.work.clone()),

@@ -12,6 +12,8 @@ use models::{Completion, Dialect, Operation, ReadFault};
 
 use super::prepare::{PrepareError, Preparer};
 use super::task::{AnswerTask, CompressTask, Task};
+use base::locale::word;
+use base::say;
 
 /// The version of the reading rules. Raised when a body would be read to another output.
 pub const PARSER_VERSION: u16 = 5;
@@ -25,10 +27,10 @@ pub enum Output {
     /// What a search by a program returned.
     Excerpts(Vec<Excerpt>),
     Grades(Vec<CriterionScore>),
-    /// Of the generation of probes.
+    /// Proposed probes.
     Probes {
         candidates: Vec<ProbeCandidate>,
-        /// Entries that are no proposals.
+        /// Entries of the reply that are no proposals.
         unreadable: usize,
     },
 }
@@ -62,7 +64,7 @@ pub enum Unreadable {
     Reply(#[from] ReadFault),
     #[error(transparent)]
     Context(#[from] CompressFault),
-    #[error("the judge broke its contract: {0}")]
+    #[error("{}", say!("the judge broke its contract: {_0}", "评审没有遵守约定：{_0}"))]
     Grades(#[from] ReplyFault),
     /// A search by a program.
     #[error(transparent)]
@@ -79,7 +81,7 @@ pub struct RawBody<'b> {
     pub bytes: &'b [u8],
 }
 
-/// Reads the body that a task's action put out.
+/// Reads the body that the action of a task produced.
 pub fn read_output(preparer: &Preparer<'_>, task: &Task, body: RawBody<'_>) -> Result<Output, Unreadable> {
     match (body.format, task) {
         (BodyFormat::Reply(dialect), _) => {
@@ -88,7 +90,9 @@ pub fn read_output(preparer: &Preparer<'_>, task: &Task, body: RawBody<'_>) -> R
         }
         (BodyFormat::Local, Task::Compress(task)) => read_context(preparer, task, CompressOutput::Bytes(body.bytes)),
         (BodyFormat::Local, Task::Answer(task)) => read_excerpts(preparer, task, body.bytes),
-        (BodyFormat::Local | BodyFormat::Unknown, _) => Err(ReadFault::Malformed("no model's reply".to_owned()).into()),
+        (BodyFormat::Local | BodyFormat::Unknown, _) => {
+            Err(ReadFault::Malformed(word("no model's reply", "不是模型的回复").to_owned()).into())
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! From an output to what follows from it: an answer goes to its judges; a step that asks for searches goes on with what
-//! they return. The one place where the built-in search is made, for everything that walks the matrix.
+//! What follows from an output: an answer goes to its judges; a step that asks for searches goes on with what they
+//! return. Only this file runs the built-in search, for everything that walks the matrix.
 
 use std::rc::Rc;
 
@@ -13,8 +13,8 @@ use crate::search::excerpt;
 use sessions::transcript::{Message, estimate_tokens};
 use store::cache::Lookup;
 
-/// What follows from the output of a task. `output` is that output where it was just read; it is read again only of
-/// answerers that may search.
+/// What follows from the output of a task. `output` is that output if it was just read; otherwise it is read, but only
+/// if the answerer may search.
 ///
 /// # Errors
 /// An output, or the context of the answer, that the cache does not have any more.
@@ -70,32 +70,32 @@ fn search<L: Lookup>(
         return Ok(exchange);
     }
     while let Some(query) = exchange.pending() {
-        let found = built_in(context, text.as_deref().unwrap_or_default(), recovery, query);
-        exchange = exchange.returned(recovery, found, None);
+        let excerpts = built_in_search(context, text.as_deref().unwrap_or_default(), recovery, query);
+        exchange = exchange.returned(recovery, excerpts, None);
     }
     Ok(exchange)
 }
 
-/// What the built-in search finds: of an archive, the messages that do not stand in the context word for word.
-fn built_in(context: &ResolvedContext, text: &str, recovery: &Recovery, query: &str) -> Vec<Excerpt> {
+/// What the built-in search finds in an archive: only messages that are not in the context word for word.
+fn built_in_search(context: &ResolvedContext, text: &str, recovery: &Recovery, query: &str) -> Vec<Excerpt> {
     let archive = context.archive();
     let start = archive.start.unwrap_or_default();
     let index = context.own_archive().map_or_else(|| context.texts.search_index(), OwnArchive::search_index);
     let ranking = index.rank(query, start..start + archive.messages.len());
     let places = ranking.positions.iter().map(|position| position - start);
     let hidden = places.filter_map(|at| Some((at, archive.messages.get(at)?)));
-    let hidden = hidden.filter(|(_, message)| !stands_in(message, text));
+    let hidden = hidden.filter(|(_, message)| !is_verbatim_in(message, text));
     let limit = recovery.excerpt_tokens.0;
-    let found = hidden.take(recovery.results as usize).map(|(at, message)| {
+    let excerpts = hidden.take(recovery.results as usize).map(|(at, message)| {
         let whole = message.countable_text();
         // Estimated: the lines of a long message are too many for the tokenizer.
         archive.excerpt(at, excerpt(&whole, &ranking, limit, |part| estimate_tokens(part).0))
     });
-    found.collect()
+    excerpts.collect()
 }
 
-/// Whether a message stands in a context word for word, its calls included.
-fn stands_in(message: &Message, context: &str) -> bool {
+/// Whether a message, its calls included, is in a context word for word.
+fn is_verbatim_in(message: &Message, context: &str) -> bool {
     let calls = message.tool_calls.iter().map(|call| call.function.arguments.as_str());
     std::iter::once(message.content.as_str()).chain(calls).all(|part| context.contains(part.trim()))
 }

@@ -90,8 +90,8 @@ pub struct AnswerToRegrade<'a> {
     pub context: Option<&'a str>,
 }
 
-/// Asks every judge to grade an answer again, as it was asked before. `occasion` identifies what this is done for: as long as
-/// that is the same, the reply in the cache is.
+/// Asks every judge to grade an answer again, as it was asked before. `occasion` identifies the purpose: for the same
+/// purpose, the reply in the cache is used.
 ///
 /// # Errors
 /// A judge's prompt does not render.
@@ -103,7 +103,7 @@ pub fn regradings(
     (0..pipeline.judges.len()).map(|judge| regrading(pipeline, JudgeIx(judge), answer, Some(occasion))).collect()
 }
 
-/// Asks one judge to grade an answer again, or as it is now. Without an occasion an equal request is in the cache.
+/// Asks one judge to grade an answer. Without an occasion, the reply to an equal request in the cache is used.
 ///
 /// # Errors
 /// The judge's prompt does not render.

@@ -1,5 +1,5 @@
-//! What the inputs of a place are made from now: its prompt, the rubric, the files behind them. Stored with an entry
-//! as its sources, and compared with the sources of an earlier one to say what has changed.
+//! What the inputs of a place are currently made from: its prompt, the rubric, the files behind them. Stored with an
+//! entry as its sources, and compared with the sources of an earlier one to say what has changed.
 
 use crate::action::{Digest, SourceRef, Sources};
 use crate::compress::Strategy;
@@ -7,13 +7,14 @@ use crate::judge::Rubric;
 use crate::pipeline::{AnswerCell, JudgeIx, Pipeline};
 
 use super::task::Task;
+use base::say;
 
 /// The name of the prompt among the sources of an action.
 const PROMPT: &str = "prompt";
 /// The name of the rubric among the sources of a judgement.
 const RUBRIC: &str = "rubric";
 
-/// What the inputs of one place are made from now.
+/// What the inputs of one place are currently made from.
 #[derive(Clone, Debug, Default)]
 pub struct CurrentSources<'p> {
     /// The prompt; `None` where there is none.
@@ -30,7 +31,7 @@ pub struct CurrentSources<'p> {
 pub struct SourceText<'p> {
     /// What it is: `prompt` or `rubric`.
     pub name: &'static str,
-    /// Its path in the project; `None` of what is built in.
+    /// Its path in the project; `None` if it is built in.
     pub path: Option<&'p str>,
     pub text: &'p str,
     pub digest: Digest,
@@ -61,11 +62,11 @@ impl<'p> CurrentSources<'p> {
             Task::Answer(task) => {
                 let answerer = pipeline.answerer(task.cell.answerer);
                 let prompt = SourceText::prompt(answerer.template.text(), answerer.prompt_path.as_deref());
-                CurrentSources { prompt: Some(prompt), ..CurrentSources::asked(pipeline, &task.cell) }
+                CurrentSources { prompt: Some(prompt), ..CurrentSources::from_answer(pipeline, &task.cell) }
             }
             Task::Judge(task) => {
                 let CurrentSources { prompt, rubric, .. } = CurrentSources::from_judge(pipeline, task.cell.judge);
-                CurrentSources { prompt, rubric, ..CurrentSources::asked(pipeline, &task.cell.answer) }
+                CurrentSources { prompt, rubric, ..CurrentSources::from_answer(pipeline, &task.cell.answer) }
             }
         }
     }
@@ -78,7 +79,7 @@ impl<'p> CurrentSources<'p> {
     }
 
     /// The files behind a question.
-    fn asked(pipeline: &'p Pipeline, cell: &AnswerCell) -> CurrentSources<'p> {
+    fn from_answer(pipeline: &'p Pipeline, cell: &AnswerCell) -> CurrentSources<'p> {
         let fixture = pipeline.fixture(cell.compress.chain.fixture);
         CurrentSources {
             fixture: Some(&fixture.path),
@@ -88,16 +89,16 @@ impl<'p> CurrentSources<'p> {
         }
     }
 
-    /// The texts that have an origin, the prompt first.
+    /// The prompt and the rubric, if there are any.
     pub fn source_texts(&self) -> impl Iterator<Item = &SourceText<'p>> {
         self.prompt.iter().chain(&self.rubric)
     }
 
     /// The same as an entry keeps it.
     pub fn sources(&self) -> Sources {
-        let sources = self.source_texts().map(|origin| {
-            let source = SourceRef { digest: origin.digest, path: origin.path.map(str::to_owned) };
-            (origin.name.into(), source)
+        let sources = self.source_texts().map(|text| {
+            let source = SourceRef { digest: text.digest, path: text.path.map(str::to_owned) };
+            (text.name.into(), source)
         });
         Sources(sources.collect())
     }
@@ -137,11 +138,16 @@ impl<'p> SourceText<'p> {
 
 /// How people call a source: its path, or that it is built in.
 pub fn source_label(name: &str, path: Option<&str>) -> String {
-    path.map_or_else(|| format!("built-in {name}"), str::to_owned)
+    let chinese = match name {
+        "prompt" => "提示词",
+        "rubric" => "评分细则",
+        other => other,
+    };
+    path.map_or_else(|| say!("built-in {name}", "内置{chinese}"), str::to_owned)
 }
 
-/// The prompts and the rubric in use, to be stored by their digests: what an entry was made from can then still be shown
-/// when the file, or the program that had it built in, has changed.
+/// The prompts and the rubric in use, to be stored by their digests, so that what an entry was made from can still be
+/// shown when the file, or the program that had it built in, has changed.
 pub fn source_texts(pipeline: &Pipeline) -> impl Iterator<Item = SourceText<'_>> {
     let methods = pipeline.methods.iter().filter_map(|method| SourceText::from_strategy(&method.strategy));
     let answerers = pipeline.answerers.iter().map(|a| SourceText::prompt(a.template.text(), a.prompt_path.as_deref()));

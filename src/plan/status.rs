@@ -33,24 +33,22 @@ pub enum StaleReason {
 
 /// Whether the output of an action is in the cache.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "taken apart where it is made, never resolved")]
+#[expect(clippy::large_enum_variant, reason = "taken apart where it is made, never stored")]
 pub enum ActionStatus {
     Cached {
         resolved: Resolved,
         record: Record,
-        /// The output itself, where it had to be read to be named.
+        /// The output, if it had to be read to compute its digest.
         reread: Option<Box<Output>>,
     },
-    /// It must be executed; [`reason`] finds out why, where that is wanted.
+    /// It must be executed; [`reason`] finds out why.
     Stale,
 }
 
+/// Looks for the output of an action.
 pub fn look_up<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Action, refresh: &Refresh) -> ActionStatus {
-    let found = match lookup.find(&action.key) {
-        Some(record) => Some(record),
-        None => under_lower_limit(lookup, preparer, action),
-    };
-    match found.filter(|record| !refresh.replaces(record)) {
+    let record = lookup.find(&action.key).or_else(|| under_lower_limit(lookup, preparer, action));
+    match record.filter(|record| !refresh.replaces(record)) {
         Some(record) => status_of(lookup, preparer, &action.task, record),
         None => ActionStatus::Stale,
     }
@@ -69,8 +67,8 @@ fn status_of<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record
     }
 }
 
-/// The last reply in the place of a request from which only its limit differs, where the limit rose and the reply ended by
-/// itself: a higher limit would not have made it another. It keeps its key.
+/// The last reply at the place of an action, if its request had the same inputs but a lower token limit, and the reply
+/// ended by itself: a higher limit would not have changed it. The record keeps its key.
 fn under_lower_limit<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Action) -> Option<Record> {
     let request = action.request()?;
     let coordinate = cache_coordinate(&action.task.place(preparer.pipeline()), action.repetition);
@@ -96,7 +94,7 @@ fn under_lower_limit<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Ac
     (!reply.truncated).then_some(record)
 }
 
-/// Reads a body whose reading is not known, or was done by other rules.
+/// Reads a body that was not parsed, or was parsed by other rules.
 fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: Record) -> ActionStatus {
     if matches!(&record.status, EntryStatus::Malformed { parser: PARSER_VERSION, .. }) {
         return ActionStatus::Stale;
@@ -122,7 +120,7 @@ pub fn reason<L: Lookup>(
     if refresh.has(action.stage) {
         return (StaleReason::Refreshed, None);
     }
-    let own = match lookup.find(&action.key).map(|record| record.status) {
+    let known = match lookup.find(&action.key).map(|record| record.status) {
         Some(EntryStatus::Failed { class, .. }) => Some(StaleReason::Failed { class: class.to_string() }),
         Some(EntryStatus::Malformed { .. }) => Some(StaleReason::Unreadable),
         Some(EntryStatus::Unparsed | EntryStatus::Output { .. }) => Some(StaleReason::Damaged),
@@ -131,8 +129,8 @@ pub fn reason<L: Lookup>(
             RemovalReason::Damaged => StaleReason::Damaged,
         }),
     };
-    if let Some(own) = own {
-        return (own, None);
+    if let Some(known) = known {
+        return (known, None);
     }
     let Some(old) = earlier(lookup, coordinate, action.stage) else { return (StaleReason::NeverRun, None) };
     let changes = action.inputs().changes_since(&old.inputs);
@@ -156,7 +154,7 @@ fn earlier<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, stage: Stage) ->
     })
 }
 
-/// What the last action made for a place put out, by name.
+/// The digest of the output of the last action made for a place.
 pub fn earlier_output<L: Lookup>(lookup: &L, coordinate: &EntryCoordinate, action: &Action) -> Option<Digest> {
     let key = lookup.latest(&coordinate.digest(action.stage))?;
     match lookup.find(&key)?.status {
@@ -203,7 +201,7 @@ pub fn cell_coordinate(place: &CellCoordinate, repetition: Repetition) -> EntryC
     }
 }
 
-/// Between the name of an answerer and the number of a step after the first.
+/// Stands between the name of an answerer and the number of a step after the first.
 const STEP: &str = " step ";
 
 /// The answerer of a coordinate, and whether its action is a step after the first; `None` of a judgement.

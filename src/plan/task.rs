@@ -95,14 +95,14 @@ pub struct JudgeTask {
     pub exchange: Rc<Exchange>,
 }
 
-/// The context that a compression came to, by name.
+/// The context that a compression made, by digest.
 #[derive(Debug)]
 pub struct ResolvedContext {
-    /// The coordinate it was resolved for.
+    /// The cell that it was made for.
     pub cell: CompressCell,
     /// The compression that made it.
     pub key: ActionKey,
-    /// Names what it leaves to the next point.
+    /// Identifies the state that it leaves to the next point.
     pub state: Option<Digest>,
     /// What is known of it without its bytes.
     pub reference: ContextRef,
@@ -111,11 +111,12 @@ pub struct ResolvedContext {
     pub cost: Option<Usd>,
     /// See [`Resolved::unchanged`].
     pub unchanged: bool,
-    /// What its method wrote to be searched, where it did; known from the first search on.
+    /// What its method wrote to be searched, if it did; known from the first search on.
     pub(super) own_archive: OnceCell<Option<OwnArchive>>,
     /// Answers that wait until the first one has warmed the provider's prompt cache.
     pub(super) waiting: RefCell<Vec<Task>>,
-    /// Judgements likewise, by what begins their requests besides the context; `None` once the first has been made.
+    /// Judgements that wait likewise, by what their requests share besides the context; `None` once the first judgement
+    /// has been made.
     pub(super) judging: RefCell<HashMap<SharedRubric, Option<Vec<Task>>>>,
 }
 
@@ -223,7 +224,7 @@ impl Task {
         u32::try_from(uses).unwrap_or(u32::MAX)
     }
 
-    /// Whether its output fails the cell if the token limit cut it off: of an answerer that takes no such answer.
+    /// Whether an answer that the token limit cut off fails its cell, because its answerer says so.
     pub fn fails_truncated(&self, pipeline: &Pipeline) -> bool {
         let Task::Answer(task) = self else { return false };
         pipeline.answerer(task.cell.answerer).truncated_replies == TruncatedReplies::Fail
@@ -256,22 +257,22 @@ impl CompressTask {
         CompressTask { cell, before: None, texts }
     }
 
-    /// What is known of the context that `out`, the output of `method` here, comes to.
+    /// What is known of the context that `method` makes here of its output `out`.
     pub fn reference(&self, method: &Method, out: Digest) -> ContextRef {
         compress::context_ref(method, out, self.texts.kept(method, self.cell.point).as_deref())
     }
 }
 
 impl AnswerTask {
-    /// How its answerer may search; `None` of one that answers from the context alone.
+    /// How its answerer may search; `None` if it answers only from the context.
     pub fn recovery<'p>(&self, pipeline: &'p Pipeline) -> Option<&'p Recovery> {
         pipeline.answerer(self.cell.answerer).recovery.as_ref()
     }
 
-    /// The number of the step, from 2; `None` of the first one. A search by a program is a step, too.
+    /// The number of the step, from 2; `None` for the first one. A search by a program is a step, too.
     fn step(&self) -> Option<u32> {
-        let found = self.exchange.rounds.iter().flat_map(|round| &round.returned);
-        let steps = self.exchange.rounds.len() + found.filter(|found| found.action.is_some()).count();
+        let searches = self.exchange.rounds.iter().flat_map(|round| &round.returned);
+        let steps = self.exchange.rounds.len() + searches.filter(|search| search.action.is_some()).count();
         (steps > 0).then(|| u32::try_from(steps + 1).unwrap_or(u32::MAX))
     }
 }
@@ -302,7 +303,7 @@ impl JudgeTask {
     }
 }
 
-/// What a task came to.
+/// The outcome of a task.
 #[derive(Clone, Debug)]
 pub enum TaskOutcome {
     Resolved(Resolved),
@@ -312,7 +313,7 @@ pub enum TaskOutcome {
     Unresolved,
 }
 
-/// The output of a task, by name.
+/// The output of a task, by digest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resolved {
     pub key: ActionKey,

@@ -25,7 +25,7 @@ pub struct FixtureTexts {
     tool_offer: OnceCell<Option<ToolOffer>>,
     /// Of all messages, each at its index.
     search_index: OnceCell<SearchIndex>,
-    /// What does not depend on the answer in the requests to judges.
+    /// The parts of requests to judges that do not depend on the answer.
     pub(super) questions: RefCell<HashMap<(ProbeIx, JudgeIx), Rc<JudgeQuestion>>>,
 }
 
@@ -81,7 +81,7 @@ impl FixtureTexts {
         }
     }
 
-    /// The texts that the compressions of `chain` are made of: those of `loaded`, with the rule in it that is put there.
+    /// The texts of `chain`: those of `loaded`, with the rule that the chain injects.
     pub fn from_chain(chain: Chain, loaded: &LoadedFixture) -> FixtureTexts {
         let Some(injection) = chain.injection else { return FixtureTexts::new(chain.fixture, loaded) };
         let texts = FixtureTexts::new(chain.fixture, &loaded.with_injection(injection));
@@ -92,7 +92,7 @@ impl FixtureTexts {
         self.ix
     }
 
-    /// Whether they are those that the compressions of `chain` are made of.
+    /// Whether these are the texts of `chain`.
     pub fn are_of(&self, chain: Chain) -> bool {
         (self.ix, self.injection) == (chain.fixture, chain.injection)
     }
@@ -116,7 +116,7 @@ impl FixtureTexts {
         self.slice(self.loaded.fixture.start(), self.end(point))
     }
 
-    /// Index of the first message that `point` takes away.
+    /// Index of the first message that `point` replaces.
     pub fn span_start(&self, point: PointIx) -> usize {
         let before = point.0.checked_sub(1).map(PointIx);
         before.map_or(self.loaded.fixture.start(), |p| self.end(p))
@@ -126,12 +126,12 @@ impl FixtureTexts {
         self.slice(self.span_start(point), self.end(point))
     }
 
-    /// The messages that `point` takes away, in the forms that work is made of.
+    /// The messages that `point` replaces, in the forms that work is made of.
     pub fn span(&self, point: PointIx) -> SpanText {
         self.points[point.0].span.get_or_init(|| SpanText::from_messages(self.span_messages(point))).clone()
     }
 
-    /// All messages before the point, likewise.
+    /// All messages before the point, in the same forms.
     pub fn prefix(&self, point: PointIx) -> SpanText {
         self.points[point.0].prefix.get_or_init(|| SpanText::from_messages(self.prefix_messages(point))).clone()
     }
@@ -146,7 +146,7 @@ impl FixtureTexts {
         Some(kept.or_insert_with(|| Rc::new(shape.cut(self.prefix_messages(point), earlier, &count_tokens))).clone())
     }
 
-    /// The messages after the point, likewise.
+    /// The messages after the point, in the same forms.
     pub fn tail(&self, point: PointIx) -> SpanText {
         let tail = self.points[point.0]
             .tail

@@ -16,7 +16,7 @@ pub struct BankText {
     parsed: ParsedBank,
 }
 
-/// What is around the probes.
+/// The keys beside the probes.
 #[derive(Deserialize)]
 struct BankHeader<'a> {
     #[serde(borrow)]
@@ -67,7 +67,7 @@ impl BankText {
                     serde_json::from_str(list.get()).map_err(|e| vec![Fault::json(&self.text, 0, &e, "")])?;
                 match ids.last().map(|last| self.place(last)) {
                     Some(last) => (last.end, format!(",{}{quoted}", self.blanks_before(last.start))),
-                    // Right behind the bracket of the empty list.
+                    // Right after the bracket of the empty list.
                     None => (self.place(list).start + 1, quoted),
                 }
             }
@@ -99,11 +99,11 @@ impl BankText {
         let json = json.trim();
         let is_indented = json.matches('\n').count() == json.matches(&indent).count();
         let json = if is_indented { json.to_owned() } else { json.replace('\n', &indent) };
-        self.replaced(place.probe.clone(), &json)
+        self.replace_range(place.probe.clone(), &json)
     }
 
-    /// The bank in which `form` is the first spelling of a fact of this probe. Where all facts have been given such a form,
-    /// its facts are no paraphrases any more.
+    /// The bank in which `form` is the first spelling of a fact of this probe. `is_literal` tells that all facts have
+    /// such a form now, so that they are no longer paraphrases.
     ///
     /// # Errors
     /// The text cannot be read again, which would be a mistake of this program.
@@ -148,18 +148,18 @@ impl BankText {
     pub fn without_probe(&self, id: &ProbeId) -> Result<BankText, Vec<Fault>> {
         let Some(at) = self.index(id) else { return Ok(self.clone()) };
         let places = &self.parsed.places;
-        let Some(own) = places.get(at).map(|place| place.probe.clone()) else { return Ok(self.clone()) };
+        let Some(probe) = places.get(at).map(|place| place.probe.clone()) else { return Ok(self.clone()) };
         let before = at.checked_sub(1).and_then(|before| places.get(before));
-        // A comma goes too: the one before the probe, or the one behind the first.
+        // A comma is removed, too: the one before the probe, or the one after the first.
         let with_comma = match (before, places.get(at + 1)) {
-            (Some(before), _) => before.probe.end..own.end,
-            (None, Some(next)) => own.start..next.probe.start,
-            (None, None) => own,
+            (Some(before), _) => before.probe.end..probe.end,
+            (None, Some(next)) => probe.start..next.probe.start,
+            (None, None) => probe,
         };
-        self.replaced(with_comma, "")
+        self.replace_range(with_comma, "")
     }
 
-    fn replaced(&self, place: Range<usize>, words: &str) -> Result<BankText, Vec<Fault>> {
+    fn replace_range(&self, place: Range<usize>, words: &str) -> Result<BankText, Vec<Fault>> {
         let mut text = self.text.clone();
         text.replace_range(place, words);
         BankText::read(text)

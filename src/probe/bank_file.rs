@@ -41,8 +41,12 @@ impl ProbePlaces {
     }
 }
 
-const SHAPE: &str =
-    "a bank is JSON: {\"fixture\": NAME, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}";
+fn shape() -> &'static str {
+    word(
+        "a bank is JSON: {\"fixture\": NAME, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}",
+        "题库是 JSON：{\"fixture\": 名称, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}",
+    )
+}
 const KEYS: [&str; 10] = [
     "id", "type", "question", "expected_facts", "reference_answer", "point", "tags", "superseded_facts", "answerable",
     "literal",
@@ -61,7 +65,8 @@ impl ParsedBank {
     /// All faults: broken JSON, unknown keys and types of probes, repeated ids, empty questions and facts, a
     /// point 0, facts that an unanswerable probe cannot have.
     pub fn read(text: &str) -> Result<ParsedBank, Vec<Fault>> {
-        let outline: BankOutline<'_> = serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, SHAPE)])?;
+        let outline: BankOutline<'_> =
+            serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, shape())])?;
         let mut faults = Vec::new();
         let mut places = Vec::new();
         let mut seen = HashSet::new();
@@ -78,11 +83,11 @@ impl ParsedBank {
         if !faults.is_empty() {
             return Err(faults);
         }
-        let mut bank: Bank = serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, SHAPE)])?;
+        let mut bank: Bank = serde_json::from_str(text).map_err(|e| vec![Fault::json(text, 0, &e, shape())])?;
         if !bank.literal {
-            let silent =
-                bank.probes.iter_mut().zip(&places).filter(|(_, places)| !places.values.contains_key("literal"));
-            silent.for_each(|(probe, _)| probe.literal = false);
+            for (probe, places) in bank.probes.iter_mut().zip(&places) {
+                probe.literal &= places.values.contains_key("literal");
+            }
         }
         Ok(ParsedBank { bank, places })
     }
@@ -94,14 +99,14 @@ type Fields<'a> = BTreeMap<String, &'a RawValue>;
 fn read_probe(text: &str, raw: &str, seen: &mut HashSet<String>) -> Result<ProbePlaces, Vec<Fault>> {
     let place = place_of(text, raw);
     let fields: Fields<'_> =
-        serde_json::from_str(raw).map_err(|error| vec![Fault::json(text, place.start, &error, SHAPE)])?;
+        serde_json::from_str(raw).map_err(|error| vec![Fault::json(text, place.start, &error, shape())])?;
     let places = places_of(text, place.clone(), &fields);
     let mut faults = name_faults(text, &fields, &places);
     if !faults.is_empty() {
         return Err(faults);
     }
     let probe: Probe =
-        serde_json::from_str(raw).map_err(|error| vec![Fault::json(text, place.start, &error, SHAPE)])?;
+        serde_json::from_str(raw).map_err(|error| vec![Fault::json(text, place.start, &error, shape())])?;
     if !seen.insert(probe.id.to_string()) {
         let message = say!("probe id `{}` is used twice", "问题 id `{}` 用了两次", probe.id);
         let help = word("ids are unique within a bank", "同一题库中的 id 不可重复");
@@ -121,7 +126,7 @@ fn places_of(text: &str, probe: Range<usize>, fields: &Fields<'_>) -> ProbePlace
     ProbePlaces { probe, values, facts }
 }
 
-/// Keys and types that no probe has, each with the nearest that one has.
+/// Reports keys and types that no probe has, each with the nearest that one has.
 fn name_faults(text: &str, fields: &Fields<'_>, places: &ProbePlaces) -> Vec<Fault> {
     let mut faults: Vec<Fault> = fields
         .keys()

@@ -9,7 +9,7 @@ use base::say;
 use lexical::facts::{Fact, FactFinder, History};
 use sessions::transcript::{Fixture, fold};
 
-/// What a bank was found to be, one thing at a time.
+/// The kind of a finding about a bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FindingKind {
     /// The fixture has no such point.
@@ -58,19 +58,20 @@ impl BankFinding {
 /// How many probes a fixture with one point should have.
 const PROBES: RangeInclusive<usize> = 8..=12;
 
-/// How many probes a fixture with so many points should have: each further point allows as many more at most.
+/// How many probes a fixture with this many points should have. Each further point raises the maximum by the same
+/// number.
 pub fn recommended_probes(points: usize) -> RangeInclusive<usize> {
     *PROBES.start()..=*PROBES.end() * points.max(1)
 }
 
-/// How many probes to ask for at each of so many points: 8 to 12 for the fixture, but one of each type at every point.
+/// How many probes to ask for at each of `points` points: 8 to 12 for the fixture, but one of each type at every point.
 pub fn probes_per_point(points: usize) -> RangeInclusive<usize> {
     let (points, types) = (points.max(1), ProbeType::ALL.len());
     PROBES.start().div_ceil(points).max(types)..=(*PROBES.end() / points).max(types)
 }
 
 /// Characters below which a fact is weak.
-const STRONG: usize = 3;
+pub(super) const STRONG: usize = 3;
 
 /// Checks `bank` against its fixture, whose messages are `history`. `verbatim_tail` says whether the answerer is
 /// shown what follows the point.
@@ -85,7 +86,7 @@ pub fn check_bank(bank: &ParsedBank, fixture: &Fixture, history: &History, verba
         };
         let tail = if verbatim_tail { end..history.len() } else { 0..0 };
         let proof = Proof { probe, places, history, prefix: fixture.start()..end, tail };
-        proof.run(&mut findings);
+        proof.check(&mut findings);
     }
     findings.extend(balance(bank, points.len()));
     findings
@@ -118,7 +119,7 @@ struct Proof<'a> {
 }
 
 impl Proof<'_> {
-    fn run(&self, findings: &mut Vec<BankFinding>) {
+    fn check(&self, findings: &mut Vec<BankFinding>) {
         if self.probe.answerable && self.probe.expected_facts.is_empty() && self.probe.reference_answer.is_none() {
             let message =
                 word("has neither expected facts nor a reference answer", "既无预期事实也无参考答案").to_owned();
@@ -131,7 +132,7 @@ impl Proof<'_> {
         let question = fold(&self.probe.question);
         for (index, fact) in self.probe.expected_facts.iter().enumerate() {
             let finder = FactFinder::within(fact, self.history.paths());
-            let found = self.expected(fact, &finder, &question);
+            let found = self.check_expected(fact, &finder, &question);
             findings.extend(found.into_iter().map(|(kind, message, help)| {
                 self.finding(
                     kind,
@@ -142,7 +143,7 @@ impl Proof<'_> {
             }));
         }
         for fact in &self.probe.superseded_facts {
-            let found = self.superseded(fact);
+            let found = self.check_superseded(fact);
             findings.extend(found.into_iter().map(|(kind, message, help)| {
                 let place = self.places.value("superseded_facts");
                 let message = say!("superseded fact \"{}\" {message}", "已被取代的事实 \"{}\" {message}", fact.name());
@@ -156,7 +157,12 @@ impl Proof<'_> {
         BankFinding { kind, probe: Some(self.probe.id.clone()), place, message, help: help.to_owned() }
     }
 
-    fn expected(&self, fact: &Fact, finder: &FactFinder, question: &str) -> Vec<(FindingKind, String, &'static str)> {
+    fn check_expected(
+        &self,
+        fact: &Fact,
+        finder: &FactFinder,
+        question: &str,
+    ) -> Vec<(FindingKind, String, &'static str)> {
         let mut found = Vec::new();
         if self.probe.literal && !self.history.holds(finder, self.prefix.clone()) {
             let later = self.history.holds(finder, self.prefix.end..self.history.len());
@@ -205,7 +211,7 @@ impl Proof<'_> {
         found
     }
 
-    fn superseded(&self, fact: &Fact) -> Option<(FindingKind, String, &'static str)> {
+    fn check_superseded(&self, fact: &Fact) -> Option<(FindingKind, String, &'static str)> {
         let known = self.history.holds(&FactFinder::within(fact, self.history.paths()), self.prefix.clone());
         let help = word(
             "what never occurred there cannot be carried over by mistake; quote the transcript",
@@ -228,7 +234,7 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
         let (fewest, most) = (wanted.start(), wanted.end());
         let message = say!(
             "probes in the bank: {}; {fewest} to {most} are recommended",
-            "题库中的问题： {} 个；建议 {fewest} 至 {most} 个",
+            "题库中的问题：{} 个；建议 {fewest} 至 {most} 个",
             probes.len()
         );
         let help = word("few probes measure little, many cost much", "问题太少量不出什么，太多则费用高");

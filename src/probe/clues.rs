@@ -1,14 +1,15 @@
-//! What a rule-based index knows of a span, and the forms in which it is asked for.
+//! What an index by rules knows of a span, and the forms of questions about it.
 
 use serde_json::Value;
 
 use super::bank::ProbeType;
 use super::generate::ProbeCandidate;
 use super::phrases::with_gap;
+use base::locale::Locale;
 use lexical::notes::SessionNotes;
 use sessions::transcript::{Message, Role, ToolCall};
 
-/// What a rule-based index knows of a span. Lists are in the order of the span.
+/// What an index by rules knows of a span. Lists are in the order of the span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeSources {
     /// Files written anew, by path.
@@ -37,20 +38,18 @@ pub struct ProbeSources {
     pub values: Vec<(String, String)>,
 }
 
-/// Words in the language of the bank, from English and Chinese.
-pub(super) type Say<'a> = dyn Fn(String, String) -> String + 'a;
-
 pub(super) fn candidate(kind: ProbeType, question: String, facts: Vec<String>, reference: &str) -> ProbeCandidate {
     ProbeCandidate { kind, question, expected_facts: facts, reference_answer: reference.to_owned() }
 }
 
-/// A sentence with a gap, after words that say what sentence it is. Rules cannot ask a why or a what in their own words;
-/// without this form, decisions, demands and findings would have no probes where no model writes them.
-pub(super) fn gap(kind: ProbeType, sentence: &str, say: &Say<'_>, before: [&str; 2]) -> Option<ProbeCandidate> {
+/// Asks for the word in a gap of a sentence, after words that say where the sentence is from. Rules cannot ask why or
+/// what in their own words; without this form, decisions, demands and findings would have no probes where no model
+/// writes them.
+pub(super) fn gap(kind: ProbeType, sentence: &str, locale: Locale, before: [&str; 2]) -> Option<ProbeCandidate> {
     let (gapped, term) = with_gap(sentence)?;
     let [en, zh] = before;
     let question =
-        say(format!("{en}: \"{gapped}\" What belongs in the gap?"), format!("{zh}：“{gapped}”空缺处是什么？"));
+        locale.pick(format!("{en}: \"{gapped}\" What belongs in the gap?"), format!("{zh}：“{gapped}”空缺处是什么？"));
     Some(candidate(kind, question, vec![term], sentence))
 }
 
@@ -89,25 +88,26 @@ impl ProbeSources {
     }
 }
 
-/// What the person wrote: no prompt of a program in the person's name, and nothing as long as pasted text.
+/// What the person wrote, without prompts that programs write in the person's name and texts so long that they were
+/// pasted.
 fn own_words(span: &[Message]) -> Vec<&str> {
     const LONGEST: usize = 1500;
-    let said = span.iter().filter(|message| message.role == Role::User).map(|message| message.content.trim());
-    said.filter(|text| text.len() <= LONGEST && !text.starts_with(['<', '[']) && !text.contains("</")).collect()
+    let messages = span.iter().filter(|message| message.role == Role::User).map(|message| message.content.trim());
+    messages.filter(|text| text.len() <= LONGEST && !text.starts_with(['<', '[']) && !text.contains("</")).collect()
 }
 
 fn calls(span: &[Message]) -> impl DoubleEndedIterator<Item = &ToolCall> {
     span.iter().flat_map(|message| &message.tool_calls)
 }
 
-/// The list that the agent keeps for itself, if a call writes it; by whatever name its tool goes.
+/// The agent's own list, if the call writes one; its tool may have any name.
 fn plan_in(call: &ToolCall) -> Option<Vec<Value>> {
     let arguments: Value = serde_json::from_str(&call.function.arguments).ok()?;
     let list = ["todos", "plan", "items"].into_iter().find_map(|key| arguments.get(key)?.as_array().cloned())?;
     list.iter().all(|item| item.get("status").is_some()).then_some(list)
 }
 
-/// The items not done of the agent's own list, as it wrote it last.
+/// The unfinished items of the agent's own list, as it wrote it last.
 fn open_plan(span: &[Message]) -> Vec<String> {
     let Some(items) = calls(span).rev().find_map(plan_in) else { return Vec::new() };
     let open = items.iter().filter(|item| !matches!(text(item, "status"), "completed" | "done" | "cancelled"));
@@ -124,7 +124,7 @@ fn text<'v>(item: &'v Value, key: &str) -> &'v str {
     item.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The one line of a call that runs a command of one line.
+/// The command line of a call, if it is a single line.
 fn command(arguments: &str) -> Option<String> {
     const LONGEST: usize = 110;
     let arguments: Value = serde_json::from_str(arguments).ok()?;

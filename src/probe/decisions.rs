@@ -1,20 +1,23 @@
-//! Questions about choices: what was turned down, why something is so, what was demanded.
+//! Questions about choices: what was rejected, why something is so, what was demanded.
 
 use super::bank::ProbeType;
-use super::clues::{ProbeSources, Say, candidate, gap};
+use super::clues::{ProbeSources, candidate, gap};
 use super::generate::ProbeCandidate;
 use super::phrases::{clause, is_balanced, statement, terms};
+use base::locale::Locale;
 
 /// Questions about what was decided, the better ones first.
-pub(super) fn decisions<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
+pub(super) fn decisions(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
     let sentences = clues.decisions.iter().rev().chain(clues.findings.iter().rev());
-    let parted = sentences.filter_map(|sentence| alternative(sentence, say).or_else(|| reason(sentence, say)));
-    let topics = clues.decisions.iter().rev().filter_map(|sentence| choice(sentence, say));
+    let parted =
+        sentences.filter_map(move |sentence| alternative(sentence, locale).or_else(|| reason(sentence, locale)));
+    let topics = clues.decisions.iter().rev().filter_map(move |sentence| choice(sentence, locale));
     let words = ["The user demanded this", "用户提出过这一要求"];
-    let demands = clues.demands.iter().rev().filter_map(move |sentence| gap(ProbeType::Decision, sentence, say, words));
+    let demands =
+        clues.demands.iter().rev().filter_map(move |sentence| gap(ProbeType::Decision, sentence, locale, words));
     let words = ["The agent gave this reason", "代理给出过这一理由"];
     let reasons = clues.findings.iter().rev().filter(|sentence| gives_reason(sentence));
-    let reasons = reasons.filter_map(move |sentence| gap(ProbeType::Decision, sentence, say, words));
+    let reasons = reasons.filter_map(move |sentence| gap(ProbeType::Decision, sentence, locale, words));
     parted.chain(topics).chain(demands).chain(reasons)
 }
 
@@ -25,38 +28,40 @@ pub(super) fn gives_reason(sentence: &str) -> bool {
     WORDS.iter().any(|word| sentence.contains(word))
 }
 
-fn parts<'s>(sentence: &'s str, marks: &[&'static str]) -> Option<(&'s str, &'s str)> {
+fn split_choice<'s>(sentence: &'s str, marks: &[&'static str]) -> Option<(&'s str, &'s str)> {
     let (before, after) = marks.iter().find_map(|mark| sentence.split_once(mark))?;
     let before = before.trim().trim_end_matches(['-', '—', '–', ',', '，', ':', ' ']);
-    let words = if before.is_ascii() { before.split_whitespace().count() >= 3 } else { before.chars().count() > 3 };
-    (words && is_balanced(before)).then_some((before, after))
+    let is_long_enough =
+        if before.is_ascii() { before.split_whitespace().count() >= 3 } else { before.chars().count() > 3 };
+    (is_long_enough && is_balanced(before)).then_some((before, after))
 }
 
-/// What was chosen, and what it was chosen over.
-fn alternative(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
+/// Asks for the alternative that a choice was preferred to.
+fn alternative(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
     const OTHERS: [&str; 4] = [" instead of ", " rather than ", "而不是", "而非"];
     const WORDS: usize = 8;
     let whole = statement(sentence)?;
-    let (choice, other) = parts(&whole, &OTHERS)?;
+    let (choice, other) = split_choice(&whole, &OTHERS)?;
     let other = clause(other);
     let names = terms(other);
     let facts = if names.is_empty() { vec![other.to_owned()] } else { names };
-    let question = say(
+    let question = locale.pick(
         format!("Which alternative was turned down here: \"{choice}\"?"),
         format!("“{choice}”，当时放弃的另一个方案是什么？"),
     );
-    let sound = other.chars().count() > 2 && other.split_whitespace().count() <= WORDS && is_balanced(other);
-    sound.then(|| candidate(ProbeType::Decision, question, facts, sentence))
+    let is_short = other.chars().count() > 2 && other.split_whitespace().count() <= WORDS && is_balanced(other);
+    is_short.then(|| candidate(ProbeType::Decision, question, facts, sentence))
 }
 
-/// What was chosen, and why.
-fn reason(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
+/// Asks for the reason of a choice.
+fn reason(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
     const REASONS: [&str; 7] = [" because ", " since ", " so that ", " due to ", "因为", "由于", "原因是"];
     let whole = statement(sentence)?;
-    let (choice, reason) = parts(&whole, &REASONS).or_else(|| reason_first(&whole))?;
+    let (choice, reason) = split_choice(&whole, &REASONS).or_else(|| reason_first(&whole))?;
     let names: Vec<String> = terms(reason).into_iter().take(3).collect();
     let facts = if names.is_empty() { Vec::from_iter(phrase(clause(reason))) } else { names };
-    let question = say(format!("What was the reason for this: \"{choice}\"?"), format!("“{choice}”的理由是什么？"));
+    let question =
+        locale.pick(format!("What was the reason for this: \"{choice}\"?"), format!("“{choice}”的理由是什么？"));
     (!facts.is_empty()).then(|| candidate(ProbeType::Decision, question, facts, sentence))
 }
 
@@ -74,7 +79,8 @@ fn states_choice(text: &str) -> bool {
     WORDS.iter().any(|word| text.contains(word))
 }
 
-/// The beginning of a reason in words alone: few enough to be said again. Chinese has no blanks between words.
+/// The beginning of a reason without names, short enough to be repeated word for word. Chinese has no blanks between
+/// words.
 fn phrase(reason: &str) -> Option<String> {
     const WORDS: usize = 6;
     if !reason.is_ascii() {
@@ -84,20 +90,20 @@ fn phrase(reason: &str) -> Option<String> {
     (words.len() > 1).then(|| words.join(" "))
 }
 
-/// A choice that names neither: asked for by what it is about, or with a gap.
-fn choice(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
+/// Asks with a gap about a choice that names neither an alternative nor a reason.
+fn choice(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
     let whole = statement(sentence)?;
-    if parts(&whole, &[" instead of ", " rather than ", "而不是", "而非", " because ", "因为"]).is_some() {
+    if split_choice(&whole, &[" instead of ", " rather than ", "而不是", "而非", " because ", "因为"]).is_some()
+    {
         return None;
     }
-    gap(ProbeType::Decision, sentence, say, ["This was decided or weighed", "当时做出或权衡过这一决定"])
+    gap(ProbeType::Decision, sentence, locale, ["This was decided or weighed", "当时做出或权衡过这一决定"])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::probe::{ProbeCandidate, propose_candidates};
-    use base::locale::Locale;
 
     fn decided(sentence: &str, locale: Locale) -> ProbeCandidate {
         let clues = ProbeSources { decisions: vec![sentence.to_owned()], ..ProbeSources::default() };

@@ -1,7 +1,7 @@
 //! Probes from a truncated span: a model is asked for candidates, code decides which of them hold.
 //!
-//! The prompt and the shape of the reply are here, the reading of the reply, and the proof: every expected fact occurs
-//! in the span word for word, no question gives its answer away, none is asked twice, no type crowds out another.
+//! Here are the prompt, the shape of the reply, its reading, and the proof: every expected fact occurs in the span word
+//! for word, no question gives its answer away, none is asked twice, and no type crowds out another.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::{Range, RangeInclusive};
@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::bank::{Probe, ProbeId, ProbeType};
+use super::check::STRONG;
 use crate::action::{
     BuiltInTemplate, InputValue, ModelRequest, ReplyShape, RequestTurn, Template, TemplateFault, Variable, Work,
 };
-use base::locale::Locale;
+use base::locale::{Locale, word};
+use base::say;
 use lexical::facts::{Fact, FactFinder, History};
 use models::{ModelUse, Operation, OutputSchema, ReadFault};
 use sessions::transcript::{Point, Role, fold};
@@ -55,7 +57,7 @@ pub fn generation_schema() -> OutputSchema {
     OutputSchema { name: "probes", schema }
 }
 
-/// The work of asking `model` for so many probes about `transcript`, the rendered span.
+/// The work of asking `model` for `wanted` probes about `transcript`, the rendered span.
 pub fn generation_work(
     model: &ModelUse,
     template: &Template,
@@ -88,15 +90,19 @@ struct GeneratorReply {
     probes: Vec<serde_json::Value>,
 }
 
-/// Reads a reply: one JSON object, alone or in a fence. Entries that are no candidates are left out and counted.
+/// Reads a reply: one JSON object, alone or in a fence. Entries that are not candidates are left out and counted.
 pub fn read_candidates(reply: &str) -> Result<(Vec<ProbeCandidate>, usize), ReadFault> {
     if reply.trim().is_empty() {
         return Err(ReadFault::Empty);
     }
     let (start, end) = (reply.find('{'), reply.rfind('}'));
     let object = start.zip(end).and_then(|(start, end)| reply.get(start..=end)).unwrap_or(reply);
-    let read: GeneratorReply = serde_json::from_str(object)
-        .map_err(|error| ReadFault::Malformed(format!("expected one JSON object with a list `probes`: {error}")))?;
+    let read: GeneratorReply = serde_json::from_str(object).map_err(|error| {
+        ReadFault::Malformed(say!(
+            "expected one JSON object with a list `probes`: {error}",
+            "应为一个含 `probes` 列表的 JSON 对象：{error}"
+        ))
+    })?;
     let total = read.probes.len();
     let candidates: Vec<ProbeCandidate> =
         read.probes.into_iter().filter_map(|probe| serde_json::from_value(probe).ok()).collect();
@@ -107,44 +113,41 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<ProbeCandidate>, usize), Read
 /// Why a candidate was dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RejectionReason {
-    #[error("it asks nothing")]
+    #[error("{}", word("it asks nothing", "没有提问"))]
     NoQuestion,
-    #[error("it expects no fact")]
+    #[error("{}", word("it expects no fact", "没有预期事实"))]
     NoFacts,
     /// This fact does not occur in the span word for word.
-    #[error("the fact \"{0}\" does not occur in the span")]
+    #[error("{}", say!("the fact \"{_0}\" does not occur in the span", "事实 \"{_0}\" 不在这一段中"))]
     NotInSpan(String),
     /// This fact occurs in the question.
-    #[error("the question gives the fact \"{0}\" away")]
+    #[error("{}", say!("the question gives the fact \"{_0}\" away", "问题泄露了事实 \"{_0}\""))]
     GivenAway(String),
     /// This fact is so short that it occurs anywhere by chance.
-    #[error("the fact \"{0}\" is too short to mean anything")]
+    #[error("{}", say!("the fact \"{_0}\" is too short to mean anything", "事实 \"{_0}\" 太短，没有意义"))]
     Weak(String),
-    /// The question, or a question for the same facts, is there already.
-    #[error("it repeats another probe")]
+    /// The question was asked before, or another question for the same facts.
+    #[error("{}", word("it repeats another probe", "与另一个问题重复"))]
     Repeated,
     /// There are enough of its type.
-    #[error("there are enough of its type")]
+    #[error("{}", word("there are enough of its type", "该类型已足够"))]
     Surplus,
 }
 
-/// What is left of the candidates.
+/// The candidates that hold, and those that do not.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CandidateVerdicts {
     /// The probes that hold, type by type.
     pub kept: Vec<Probe>,
-    /// The candidates that do not, and why.
+    /// The candidates that were dropped, and why.
     pub dropped: Vec<(ProbeCandidate, RejectionReason)>,
     /// Types without a probe.
     pub missing: Vec<ProbeType>,
 }
 
-/// Characters below which a fact is weak.
-const STRONG: usize = 3;
-
-/// Decides which candidates hold against `span`, the messages of `history` that they are about. Which names are unique is
-/// a matter of the whole history, as in [`super::check_bank`]. `known` are probes that are there
-/// already, of this and other points; `point` is where the new ones are asked, at most `most` of them.
+/// Decides which candidates hold against `span`, the messages of `history` that they are about. The whole history
+/// decides which names are unique, as in [`super::check_bank`]. `known` are existing probes, of this and other points;
+/// at most `most` new ones are asked at `point`.
 pub fn verify(
     candidates: Vec<ProbeCandidate>,
     history: &History,
@@ -159,14 +162,14 @@ pub fn verify(
     let mut verified = CandidateVerdicts::default();
     for candidate in candidates {
         let count = counts.entry(candidate.kind).or_default();
-        let unfit = unfit(&candidate, history, span.clone())
+        let rejection = rejection_reason(&candidate, history, span.clone())
             .or_else(|| (*count >= of_one_type).then_some(RejectionReason::Surplus))
             .or_else(|| (!seen.add(&candidate)).then_some(RejectionReason::Repeated));
-        match unfit {
+        match rejection {
             Some(why) => verified.dropped.push((candidate, why)),
             None => {
                 *count += 1;
-                verified.kept.push(probe(candidate, *count, point));
+                verified.kept.push(probe_from_candidate(candidate, *count, point));
             }
         }
     }
@@ -191,7 +194,7 @@ fn drop_surplus(verified: &mut CandidateVerdicts, mut counts: BTreeMap<ProbeType
     }
 }
 
-fn unfit(candidate: &ProbeCandidate, history: &History, span: Range<usize>) -> Option<RejectionReason> {
+fn rejection_reason(candidate: &ProbeCandidate, history: &History, span: Range<usize>) -> Option<RejectionReason> {
     if candidate.question.trim().is_empty() {
         return Some(RejectionReason::NoQuestion);
     }
@@ -211,7 +214,7 @@ fn unfit(candidate: &ProbeCandidate, history: &History, span: Range<usize>) -> O
     })
 }
 
-fn probe(candidate: ProbeCandidate, number: usize, point: Point) -> Probe {
+fn probe_from_candidate(candidate: ProbeCandidate, number: usize, point: Point) -> Probe {
     let id = format!("p{}-{}-{number}", point.0, candidate.kind.name());
     let reference = candidate.reference_answer.trim().to_owned();
     Probe {
@@ -240,18 +243,19 @@ impl TakenQuestions {
         let mut seen = TakenQuestions::default();
         for probe in known {
             seen.questions.insert(fold(&probe.question));
-            seen.facts.insert(folded(probe.expected_facts.iter().map(Fact::name)));
+            seen.facts.insert(fact_key(probe.expected_facts.iter().map(Fact::name)));
         }
         seen
     }
 
+    /// Whether neither the question nor its facts are taken; then they are from now on.
     fn add(&mut self, candidate: &ProbeCandidate) -> bool {
-        let facts = folded(candidate.expected_facts.iter().map(String::as_str));
+        let facts = fact_key(candidate.expected_facts.iter().map(String::as_str));
         self.questions.insert(fold(&candidate.question)) && self.facts.insert(facts)
     }
 }
 
-fn folded<'a>(facts: impl Iterator<Item = &'a str>) -> Vec<String> {
+fn fact_key<'a>(facts: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut facts: Vec<String> = facts.map(fold).collect();
     facts.sort();
     facts.dedup();

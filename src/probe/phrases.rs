@@ -1,6 +1,6 @@
-//! Words and sentences a question by rule is made of: what a sentence names exactly, clauses, gaps, short paths.
+//! The words and sentences that questions by rule are made of: exact names, clauses, gaps, short paths.
 
-/// A sentence longer than this makes no question, one of fewer words says too little.
+/// A longer sentence makes no question; one with fewer words says too little.
 const LONGEST: usize = 220;
 const WORDS: usize = 5;
 
@@ -87,18 +87,18 @@ pub(super) fn is_balanced(text: &str) -> bool {
     count('`') % 2 == 0 && count('"') % 2 == 0 && count('(') == count(')') && count('（') == count('）')
 }
 
-/// The sentence with a gap in place of what it names last, and what fills the gap.
+/// The sentence with a gap in place of the last name in it, and that name.
 pub(super) fn with_gap(sentence: &str) -> Option<(String, String)> {
     let text = statement(sentence)?;
     let term = terms(&text).into_iter().rev().find(|term| term.chars().count() > 2)?;
-    let gapped = without(&text, &term);
+    let gapped = with_gaps(&text, &term);
     // What is left must still say what is asked for.
     let left = gapped.chars().filter(|c| c.is_alphanumeric()).count();
     (left >= 12 && (1..3).contains(&gapped.matches("____").count())).then_some((gapped, term))
 }
 
 /// The text with gaps where `term` occurs as a word of its own.
-fn without(text: &str, term: &str) -> String {
+fn with_gaps(text: &str, term: &str) -> String {
     let mut gapped = String::with_capacity(text.len());
     let mut last = 0;
     for (at, found) in text.match_indices(term) {

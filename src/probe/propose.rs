@@ -1,10 +1,10 @@
-//! Candidates by rule, for a bank that is started without a model: questions about what an index of the span names.
+//! Candidates by rule, for a bank that is begun without a model: questions about what an index of the span names.
 //!
 //! Within a type the better questions come first: what a person would ask, then gaps in sentences, then where the work
 //! stood.
 
 use super::bank::ProbeType;
-use super::clues::{ProbeSources, Say, candidate, gap};
+use super::clues::{ProbeSources, candidate, gap};
 use super::decisions::{decisions, gives_reason};
 use super::generate::ProbeCandidate;
 use super::phrases::{is_project_file, is_topic, is_whole_command, short_path, statement, terms};
@@ -19,23 +19,19 @@ const OF_ONE_TYPE: usize = 8;
 
 /// Writes candidates of all types that the clues allow. They still have to be verified.
 pub fn propose_candidates(clues: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
-    let say = |en: String, zh: String| match locale {
-        Locale::En => en,
-        Locale::Zh => zh,
-    };
-    let recall = failures(clues, &say).chain(values(clues, &say)).chain(findings(clues, &say));
-    let mut all: Vec<ProbeCandidate> = recall.take(OF_ONE_TYPE).collect();
-    all.extend(files(clues, &say).into_iter().chain(changes(clues, &say)).take(OF_ONE_TYPE));
-    all.extend(decisions(clues, &say).take(OF_ONE_TYPE));
-    all.extend(continuations(clues, &say).take(OF_ONE_TYPE));
-    all
+    let recall = failures(clues, locale).chain(values(clues, locale)).chain(findings(clues, locale));
+    let mut candidates: Vec<ProbeCandidate> = recall.take(OF_ONE_TYPE).collect();
+    candidates.extend(files(clues, locale).into_iter().chain(changes(clues, locale)).take(OF_ONE_TYPE));
+    candidates.extend(decisions(clues, locale).take(OF_ONE_TYPE));
+    candidates.extend(continuations(clues, locale).take(OF_ONE_TYPE));
+    candidates
 }
 
-fn failures<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
-    clues.failures.iter().rev().filter(|(command, _)| is_whole_command(command)).filter_map(|(command, lines)| {
+fn failures(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+    clues.failures.iter().rev().filter(|(command, _)| is_whole_command(command)).filter_map(move |(command, lines)| {
         let line =
             lines.last().filter(|line| line.chars().count() <= LINE && !line.ends_with(['…', ',', '{', '(', ';']))?;
-        let question = say(
+        let question = locale.pick(
             format!("With which exact error message did `{command}` fail?"),
             format!("`{command}` 失败时的确切报错信息是什么？"),
         );
@@ -43,7 +39,7 @@ fn failures<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item
     })
 }
 
-/// Whether it is a number or a path under a key that is a name: prose has colons too.
+/// Whether the value is a number or a path and the key is a name: prose has colons, too.
 fn is_setting(key: &str, value: &str) -> bool {
     let is_file = key.rsplit_once('.').is_some_and(|(_, ending)| ending.chars().all(char::is_alphabetic));
     let number = value.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit())
@@ -53,28 +49,28 @@ fn is_setting(key: &str, value: &str) -> bool {
     is_name && !is_file && !key.starts_with("http") && key != "localhost" && (number || path)
 }
 
-fn values<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
-    clues.values.iter().rev().filter(|(key, value)| is_setting(key, value)).map(|(key, value)| {
-        let question = say(format!("What is `{key}` set to by now?"), format!("`{key}` 目前的值是什么？"));
+fn values(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+    clues.values.iter().rev().filter(|(key, value)| is_setting(key, value)).map(move |(key, value)| {
+        let question = locale.pick(format!("What is `{key}` set to by now?"), format!("`{key}` 目前的值是什么？"));
         candidate(ProbeType::Recall, question, vec![value.clone()], &format!("{key} = {value}"))
     })
 }
 
-fn findings<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
+fn findings(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
     let words = ["The agent found this", "代理曾得出这一结论"];
     clues
         .findings
         .iter()
         .rev()
         .filter(|sentence| !gives_reason(sentence))
-        .filter_map(move |sentence| gap(ProbeType::Recall, sentence, say, words))
+        .filter_map(move |sentence| gap(ProbeType::Recall, sentence, locale, words))
 }
 
 fn project_files<'p>(paths: impl Iterator<Item = &'p String>) -> Vec<String> {
     paths.filter(|path| is_project_file(path)).cloned().collect()
 }
 
-fn files(clues: &ProbeSources, say: &Say<'_>) -> Vec<ProbeCandidate> {
+fn files(clues: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
     let modified = project_files(clues.modified.iter().map(|(path, _)| path));
     let changed: Vec<&String> = clues.created.iter().chain(&modified).collect();
     let read = project_files(clues.read.iter().filter(|path| !changed.iter().any(|known| is_same(known, path))));
@@ -101,31 +97,31 @@ fn files(clues: &ProbeSources, say: &Say<'_>) -> Vec<ProbeCandidate> {
             ],
         ),
     ];
-    lists.iter().filter_map(|(paths, words)| file_list(paths, words, say)).collect()
+    lists.iter().filter_map(|(paths, words)| file_list(paths, words, locale)).collect()
 }
 
-/// A question about the newest of some files; its words ask, in both languages, for all of them or for the last.
+/// A question about the newest of some files. Its words ask, in both languages, for all of them or for the last ones.
 fn file_list(
     paths: &[String],
     [[en, en_last], [zh, zh_last]]: &[[&str; 2]; 2],
-    say: &Say<'_>,
+    locale: Locale,
 ) -> Option<ProbeCandidate> {
     let newest: Vec<String> = paths.iter().rev().take(FILES).rev().map(|path| short_path(path).to_owned()).collect();
     let (en, zh) = if paths.len() > FILES { (en_last, zh_last) } else { (en, zh) };
     let reference = newest.join(", ");
-    let question = say((*en).to_owned(), (*zh).to_owned());
+    let question = locale.pick(*en, *zh).to_owned();
     (!newest.is_empty()).then(|| candidate(ProbeType::Artifact, question, newest, &reference))
 }
 
-/// What was changed in each of the files.
-fn changes<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
-    clues.modified.iter().rev().filter(|(path, _)| is_project_file(path)).filter_map(|(path, details)| {
+/// Questions about what was changed in each file.
+fn changes(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+    clues.modified.iter().rev().filter(|(path, _)| is_project_file(path)).filter_map(move |(path, details)| {
         let mut facts: Vec<String> =
             details.iter().filter_map(|detail| terms(detail).into_iter().next_back()).collect();
         facts.dedup();
         facts.truncate(3);
         let path = short_path(path);
-        let question = say(format!("What was changed in `{path}`?"), format!("`{path}` 里改了什么？"));
+        let question = locale.pick(format!("What was changed in `{path}`?"), format!("`{path}` 里改了什么？"));
         (!facts.is_empty()).then(|| candidate(ProbeType::Artifact, question, facts, &details.join("; ")))
     })
 }
@@ -136,18 +132,20 @@ fn is_same(a: &str, b: &str) -> bool {
         || [(a, b), (b, a)].iter().any(|(long, short)| short.strip_prefix('~').is_some_and(|end| long.ends_with(end)))
 }
 
-fn continuations<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
-    let tasks = clues.tasks.iter().rev().filter_map(|sentence| task(sentence, say));
-    plan(clues, say).into_iter().chain(tasks).chain(request(clues, say)).chain(work_state_probes(clues, say))
+fn continuations(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+    let tasks = clues.tasks.iter().rev().filter_map(move |sentence| task(sentence, locale));
+    plan(clues, locale).into_iter().chain(tasks).chain(request(clues, locale)).chain(work_state_probes(clues, locale))
 }
 
-/// What the agent's own plan still held.
-fn plan(clues: &ProbeSources, say: &Say<'_>) -> Option<ProbeCandidate> {
+/// Asks for the open items of the agent's own plan.
+fn plan(clues: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
     let open: Vec<String> = clues.plan.iter().filter(|item| item.chars().count() <= LINE).take(3).cloned().collect();
-    let question = say(
-        "Which items of the agent's own plan were not done yet? Name the first of them.".into(),
-        "代理自己的计划里，还有哪些事项没有完成？请说出最前面的几项。".into(),
-    );
+    let question = locale
+        .pick(
+            "Which items of the agent's own plan were not done yet? Name the first of them.",
+            "代理自己的计划里，还有哪些事项没有完成？请说出最前面的几项。",
+        )
+        .to_owned();
     let reference = open.join("; ");
     (!open.is_empty()).then(|| candidate(ProbeType::Continuation, question, open, &reference))
 }
@@ -162,7 +160,7 @@ const OPEN: [&str; 34] = [
 /// Beginnings of sentences about what was done.
 const PAST: [&str; 8] = ["i checked", "i confirmed", "i've ", "done", "fixed", "added", "updated", "fixing"];
 
-fn task(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
+fn task(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
     let whole = statement(sentence)?;
     let lower = whole.to_lowercase();
     if !OPEN.iter().any(|word| lower.contains(word)) || PAST.iter().any(|start| lower.starts_with(start)) {
@@ -173,7 +171,7 @@ fn task(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
     let facts: Vec<String> =
         names.filter(|name| !topic.iter().any(|topic| topic.contains(name.as_str()))).take(3).collect();
     if let Some(topic) = topic.filter(|_| !facts.is_empty()) {
-        let question = say(
+        let question = locale.pick(
             format!("What is still open, or comes next, as regards `{topic}`?"),
             format!("关于 `{topic}`，还有什么没做完，或者下一步是什么？"),
         );
@@ -182,32 +180,32 @@ fn task(sentence: &str, say: &Say<'_>) -> Option<ProbeCandidate> {
     gap(
         ProbeType::Continuation,
         sentence,
-        say,
+        locale,
         ["This was named as open or still to come", "当时提到这件事尚未完成或接下来要做"],
     )
 }
 
-/// What the person asked for last.
-fn request(clues: &ProbeSources, say: &Say<'_>) -> Option<ProbeCandidate> {
+/// Asks for the person's last request.
+fn request(clues: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
     const SHORT: usize = 60;
     let asked = clues.request.as_deref()?.trim();
     let names: Vec<String> = terms(asked).into_iter().take(3).collect();
     let says_enough = asked.split_whitespace().count() > 2 || !asked.is_ascii() && asked.chars().count() > 5;
     let is_phrase = asked.chars().count() <= SHORT && !asked.contains('\n') && says_enough;
     let facts = if !names.is_empty() { names } else { vec![is_phrase.then(|| asked.to_owned())?] };
-    let question = say("What did the user ask for last?".into(), "用户最后要求做什么？".into());
+    let question = locale.pick("What did the user ask for last?", "用户最后要求做什么？").to_owned();
     Some(candidate(ProbeType::Continuation, question, facts, asked))
 }
 
-/// Where the work stood: the file and the command that were last in hand.
-fn work_state_probes<'c>(clues: &'c ProbeSources, say: &'c Say<'c>) -> impl Iterator<Item = ProbeCandidate> + 'c {
+/// Asks for the file and the command that the agent worked on last.
+fn work_state_probes(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
     let changed = clues.modified.iter().map(|(path, _)| path).rev().chain(clues.created.iter().rev());
     let file = changed.into_iter().find(|path| is_project_file(path)).map(|path| {
-        let question = say("Which file was the agent changing last?".into(), "代理最后在修改哪个文件？".into());
+        let question = locale.pick("Which file was the agent changing last?", "代理最后在修改哪个文件？").to_owned();
         candidate(ProbeType::Continuation, question, vec![short_path(path).to_owned()], path)
     });
     let command = clues.last_command.as_deref().filter(|command| is_whole_command(command)).map(|command| {
-        let question = say("Which command did the agent run last?".into(), "代理最后运行了哪条命令？".into());
+        let question = locale.pick("Which command did the agent run last?", "代理最后运行了哪条命令？").to_owned();
         candidate(ProbeType::Continuation, question, vec![command.to_owned()], command)
     });
     file.into_iter().chain(command)
@@ -272,8 +270,8 @@ mod tests {
 
     #[test]
     fn questions_read_like_a_persons() {
-        let all = propose_candidates(&clues(), Locale::En);
-        let lines: Vec<String> = all
+        let candidates = propose_candidates(&clues(), Locale::En);
+        let lines: Vec<String> = candidates
             .iter()
             .map(|c| format!("{}: {} [{}]", c.kind.name(), c.question, c.expected_facts.join(" | ")))
             .collect();
@@ -301,10 +299,10 @@ mod tests {
             decisions: vec!["改用 sqlite 而不是 json 文件。".into()],
             ..ProbeSources::default()
         };
-        let all = propose_candidates(&clues, Locale::Zh);
-        assert_eq!(all[0].question, "“改用 sqlite”，当时放弃的另一个方案是什么？");
+        let candidates = propose_candidates(&clues, Locale::Zh);
+        assert_eq!(candidates[0].question, "“改用 sqlite”，当时放弃的另一个方案是什么？");
         assert_eq!(
-            (all[0].kind, all[0].expected_facts.as_slice()),
+            (candidates[0].kind, candidates[0].expected_facts.as_slice()),
             (ProbeType::Decision, ["json 文件".to_owned()].as_slice())
         );
     }

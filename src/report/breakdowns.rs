@@ -1,5 +1,5 @@
-//! Descriptive tables without verdicts: what contexts say, open book, survival by age, and constraints. They are the same in
-//! terminal, Markdown and page.
+//! Descriptive tables without verdicts: what contexts say, open book, survival by age, and constraints. They are the
+//! same in the terminal, in Markdown and on the page.
 
 use std::collections::BTreeSet;
 
@@ -29,14 +29,14 @@ pub struct FigureTable {
 }
 
 impl FigureTable {
-    /// The table without rows and columns that hold no figure; `None` where none is left.
+    /// The table without the rows and columns that have no figure; `None` if no row is left.
     pub(super) fn without_void(mut self) -> Option<FigureTable> {
         self.rows.retain(|(_, figures)| figures.iter().any(|text| is_figure(text)));
         let columns = self.header.len().saturating_sub(1);
         let is_kept: Vec<bool> = (0..columns)
             .map(|at| self.rows.iter().any(|(_, figures)| figures.get(at).is_some_and(|text| is_figure(text))))
             .collect();
-        // The column of names has a header, and is not among the figures.
+        // The header also has the column of names, which the figures do not have.
         retain_marked(&mut self.header, std::iter::once(true).chain(is_kept.iter().copied()));
         for (_, figures) in &mut self.rows {
             retain_marked(figures, is_kept.iter().copied());
@@ -45,7 +45,7 @@ impl FigureTable {
     }
 }
 
-/// Keeps the texts at the places that are marked.
+/// Keeps the texts whose mark is true.
 fn retain_marked(texts: &mut Vec<String>, marks: impl IntoIterator<Item = bool>) {
     let mut marks = marks.into_iter();
     texts.retain(|_| marks.next().unwrap_or(false));
@@ -64,14 +64,14 @@ pub(super) fn breakdowns(summary: &Summary, tr: &Translation) -> Vec<FigureTable
     tables.into_iter().flatten().filter_map(FigureTable::without_void).collect()
 }
 
-/// The rows of the methods that have what is shown.
+/// The rows of the methods for which `part` has a value.
 fn rows<'s, T: 's>(
     summary: &'s Summary,
-    of: impl Fn(&'s MethodSummary) -> Option<&'s T>,
+    part: impl Fn(&'s MethodSummary) -> Option<&'s T>,
     figures: impl Fn(&T) -> Vec<String>,
 ) -> Vec<(String, Vec<String>)> {
     let methods = summary.methods.iter();
-    methods.filter_map(|(name, method)| Some((name.to_owned(), figures(of(method)?)))).collect()
+    methods.filter_map(|(name, method)| Some((name.to_owned(), figures(part(method)?)))).collect()
 }
 
 fn header(tr: &Translation, columns: impl IntoIterator<Item = String>) -> Vec<String> {
@@ -82,7 +82,7 @@ fn cell(found: Option<&Share>, tr: &Translation) -> String {
     found.map_or_else(|| UNKNOWN.to_owned(), |found| share_with_interval(found, tr))
 }
 
-/// The names of groups in any method, in the order of their numbers.
+/// The names of the groups of all methods, in the order of their numbers.
 fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
     groups
         .map(|name| (name.trim_end_matches('+').parse().unwrap_or(u32::MAX), name.as_str()))
@@ -92,7 +92,7 @@ fn names<'s>(groups: impl Iterator<Item = &'s String>) -> Vec<&'s str> {
         .collect()
 }
 
-/// What contexts say of the facts of probes, and what they say that their transcripts do not.
+/// How contexts state the facts of probes, and what they name that their transcripts do not have.
 fn in_context(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     let columns =
         [tr.placed, tr.sound, tr.denied, tr.contradicted, tr.stale_in_context, tr.constraints_kept, tr.invented];
@@ -115,15 +115,15 @@ fn in_context_figures(method: &MethodSummary) -> Vec<String> {
     vec![placed, sound, denied, contradicted, score(found.stale), share(*constraints_kept), invented]
 }
 
-/// What was answered from contexts in which nothing was compressed; `None` where there are none.
+/// The scores of contexts in which nothing was compressed; `None` if there are no such contexts.
 fn not_compressed(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     let columns = [tr.contexts, tr.overall, tr.survival].map(str::to_owned);
     let rows = rows(
         summary,
         |method| method.not_compressed.as_ref(),
-        |apart| {
-            let contexts = format!("{}/{}", grouped(apart.contexts), grouped(apart.of));
-            vec![contexts, level(&apart.overall), share(apart.fact_survival)]
+        |left_out| {
+            let contexts = format!("{}/{}", grouped(left_out.contexts), grouped(left_out.of));
+            vec![contexts, level(&left_out.overall), share(left_out.fact_survival)]
         },
     );
     (!rows.is_empty()).then(|| FigureTable {
@@ -135,7 +135,7 @@ fn not_compressed(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     })
 }
 
-/// Open book beside closed book; `None` where no answerer may search.
+/// Open book next to closed book; `None` if no answerer may search.
 fn open_book(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     let columns = [
         tr.archive, tr.closed_book, tr.open_book, tr.gain, tr.searches, tr.search_tokens, tr.gold_found,
@@ -152,7 +152,7 @@ fn open_book(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     })
 }
 
-/// Survival by age; `None` where nothing has been through more than one compression.
+/// Survival by age; `None` if nothing has been through more than one compression.
 fn survival_by_age(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     let all: Vec<&SurvivalByAge> =
         summary.methods.values().filter_map(|method| method.survival_by_age.as_ref()).collect();
@@ -181,7 +181,7 @@ fn survival_by_age(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     })
 }
 
-/// The life of a session under each method; `None` where no session was compressed more than once.
+/// The life cycle of a session under each method; `None` if no session was compressed more than once.
 fn lifetime(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     let columns = [tr.compacted_at, tr.freed, tr.floor, tr.floor_growth, tr.cycles].map(str::to_owned);
     let rows = rows(
@@ -205,7 +205,7 @@ fn lifetime_figures(life: &LifeCycle, tr: &Translation) -> Vec<String> {
     tokens.into_iter().chain([growth, cycles]).collect()
 }
 
-/// Survival of rules; `None` where none were put into the sessions.
+/// Survival of rules; `None` if no rules were put into the sessions.
 fn constraints(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     let all: Vec<&ConstraintSummary> =
         summary.methods.values().filter_map(|method| method.constraints.as_ref()).collect();
@@ -222,7 +222,7 @@ fn constraints(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     })
 }
 
-/// Of the literal and the nearly literal rules, then of the latter by position and by compressions.
+/// The shares of literal and nearly literal rules, then those of nearly literal rules by position and by compressions.
 fn constraint_figures(found: &ConstraintSummary, compressions: &[&str], tr: &Translation) -> Vec<String> {
     let whole = [cell(Some(&found.all.literal), tr), cell(Some(&found.all.near_literal), tr)];
     let positions = RulePosition::ALL.map(|position| found.by_position.get(position.name()));

@@ -1,15 +1,34 @@
-//! The sentences of reports on a comparison: what restricts it, what changed. The same in terminal, Markdown and page.
+//! The notes of a report, and the sentences on a comparison: what restricts it, and what changed. They are the same in
+//! the terminal, in Markdown and on the page.
 
-use super::notes::excluded_dimensions;
+use super::notes::{confounds, excluded_dimensions, warnings};
 use super::numbers::{UNKNOWN, brackets, count, score, share_with_interval, signed, usd};
-use super::translation::{Translation, fill};
+use super::translation::{Translation, fill, translation};
 use crate::results::{
-    Comparison, CostChange, CostChanges, Differences, DriftCheck, Flip, LostConstraint, MethodComparison, ProbeFact,
-    Reliability, ShareDifference, underpowered_methods,
+    Comparison, CostChange, CostChanges, Differences, DriftCheck, Flip, LostConstraint, Manifest, MethodComparison,
+    ProbeFact, Reliability, ShareDifference, Summary, underpowered_methods,
 };
 use stats::{DifferenceTest, NoEvidenceReason, Regrading};
 
-/// Warnings that accompany a comparison.
+/// The notes that every report counts and shows in full: warnings, then remarks. Critical warnings, which reports show
+/// first, and explanations of figures are not notes.
+pub(super) fn notes(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
+    [warnings(summary, manifest, tr), remarks(summary, manifest, tr)].concat()
+}
+
+/// The notes that are not warnings on the result set: what affects how its scores compare, and what restricts a
+/// comparison.
+pub(super) fn remarks(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
+    let compared = summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr));
+    confounds(summary, &manifest.design, tr).into_iter().chain(compared).collect()
+}
+
+/// How many notes a report has.
+pub fn note_count(summary: &Summary, manifest: &Manifest) -> usize {
+    notes(summary, manifest, translation(manifest.design.locale.of_report())).len()
+}
+
+/// What restricts a comparison.
 pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec<String> {
     let mut notes = Vec::new();
     if comparison.lexical {
@@ -56,7 +75,7 @@ pub(super) fn comparison_notes(comparison: &Comparison, tr: &Translation) -> Vec
     notes
 }
 
-/// The methods of which other designs were compared with the baseline before.
+/// The methods whose earlier designs were compared with the same baseline.
 fn several_tries(comparison: &Comparison, tr: &Translation) -> Option<String> {
     let methods = comparison.methods.iter().filter_map(|(name, method)| {
         let tried = method.overall.or(method.needed)?.tried.filter(|tried| *tried > 1)?;
@@ -66,13 +85,13 @@ fn several_tries(comparison: &Comparison, tr: &Translation) -> Option<String> {
     (!methods.is_empty()).then(|| fill(tr.tried, &[&comparison.baseline, &methods.join(", ")]))
 }
 
-/// What regrading said of the judge, where its change would explain verdicts of a method.
+/// How much the judge drifted by regrading, with the verdicts of a method that the drift would explain.
 fn method_drift(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let lost = differences(compared, tr).filter(|(_, test)| is_judge_drift(test));
     drift(method, compared.drift.as_ref()?, &lost.map(|(what, _)| what).collect::<Vec<_>>(), tr)
 }
 
-/// What regrading said of the judge, where its change would explain the verdict on the mean over methods.
+/// How much the judge drifted by regrading, and whether the drift would explain the verdict on the mean over methods.
 fn mean_drift(comparison: &Comparison, tr: &Translation) -> Option<String> {
     let lost = comparison.primary.iter().filter(|test| is_judge_drift(test)).map(|_| tr.overall.to_owned());
     let name = fill(tr.primary, &[&comparison.tested.to_string()]);
@@ -96,7 +115,7 @@ fn drift(name: &str, check: &DriftCheck, lost: &[String], tr: &Translation) -> O
     })
 }
 
-/// The effect on the one or two fixtures in which a method changed.
+/// The effect on the fixtures in which a method changed, where these are too few for a test.
 fn untestable(method: &str, compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let overall = compared.overall.as_ref()?;
     let (tested, all) = (overall.clusters.to_string(), (overall.clusters + overall.unchanged).to_string());
@@ -171,15 +190,15 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
     notes
 }
 
-/// `tokens 1,884 → 3,303 (+75%), tokens/task 62,000 → 51,000 (−18%)`: what a method takes on both sides, where it
-/// differs.
+/// `tokens 1,884 → 3,303 (+75%), tokens/task 62,000 → 51,000 (−18%)`: the costs of a method that differ between the
+/// sides.
 fn cost_changes(compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let CostChanges { tokens, tokens_per_task, usd: dollars, seconds } = &compared.costs;
     let figures: [(&str, &CostChange, FormatFigure); 4] = [
         (tr.context_tokens, tokens, count),
         (tr.tokens_per_task, tokens_per_task, count),
         (tr.cost, dollars, usd),
-        // Under a second the figure says more about the machine than about the method.
+        // Under a second the figure depends more on the machine than on the method.
         (tr.seconds, seconds, |value| {
             value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:.1}", value.max(1.0)))
         }),
@@ -194,7 +213,7 @@ fn cost_changes(compared: &MethodComparison, tr: &Translation) -> Option<String>
 /// Writes a figure of a table.
 type FormatFigure = fn(Option<f64>) -> String;
 
-/// `1,884 → 3,303 (+75%)`; `None` where a side is unknown, or both look the same.
+/// `1,884 → 3,303 (+75%)`; `None` if a side is unknown, or if both are written the same.
 pub(super) fn change_text(change: &CostChange, text: FormatFigure) -> Option<String> {
     let part = change.relative().filter(|part| part.abs() >= 0.005)?;
     let (before, after) = (text(change.before), text(change.after));
@@ -202,7 +221,7 @@ pub(super) fn change_text(change: &CostChange, text: FormatFigure) -> Option<Str
     (before != after).then(|| format!("{before} → {after} ({part})"))
 }
 
-/// How a share differs; `None` where it does not or there is nothing to count.
+/// How a share differs; `None` if it does not differ, or if there is nothing to count.
 fn share_change(pattern: &str, found: &ShareDifference, tr: &Translation) -> Option<String> {
     let has_answers = [&found.before, &found.after].into_iter().flatten().any(|share| share.of > 0);
     if !has_answers || !found.is_any() {
@@ -216,7 +235,7 @@ fn share_change(pattern: &str, found: &ShareDifference, tr: &Translation) -> Opt
     Some(change + &difference.map(|difference| fill(tr.share_difference, &[&difference])).unwrap_or_default())
 }
 
-/// `+1.5`, of a share in percentage points.
+/// `+1.5`: the difference between shares in percentage points.
 fn points(share: f64) -> String {
     format!("{:+.1}", 100.0 * share).replace('-', "−")
 }
@@ -250,10 +269,11 @@ pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<Str
         .collect();
     let has_grades = comparison.methods.iter().any(|(_, compared)| compared.fixtures.compared() > 0);
     let word = if has_grades { tr.unchanged } else { tr.unchanged_contexts };
-    (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
+    let colon = tr.locale.pick(": ", "：");
+    (!names.is_empty()).then(|| format!("{word}{colon}{}", names.join(", ")))
 }
 
-/// When a difference gets a verdict.
+/// Explains when a difference gets a verdict.
 pub(super) fn margins(comparison: &Comparison, tr: &Translation) -> String {
     let has_overall = comparison.methods.values().any(|compared| compared.overall.is_some());
     let has_needed = comparison.methods.values().any(|compared| compared.needed.is_some());
@@ -264,7 +284,7 @@ pub(super) fn margins(comparison: &Comparison, tr: &Translation) -> String {
     }
 }
 
-/// `on the 4 of 8 fixtures that changed: −1.00; on all: −0.50`; nothing where all of them changed.
+/// `on the 4 of 8 fixtures that changed: −1.00; on all: −0.50`; `None` if all of them changed.
 fn tested_fixtures(compared: &MethodComparison, tr: &Translation) -> Option<String> {
     let overall = compared.overall.as_ref().filter(|overall| overall.clusters > 0 && overall.unchanged > 0)?;
     let (tested, all) = (overall.clusters.to_string(), (overall.clusters + overall.unchanged).to_string());
@@ -281,7 +301,7 @@ pub(super) fn differences<'c>(
     overall.chain(compared.dimensions.iter().map(|(id, judged)| (tr.dimension_label(id), judged))).chain(needed)
 }
 
-/// Whether a comparison has something to say of a method: a score, or its contexts, changed.
+/// Whether a report lists a method among those that changed, because a score or its contexts changed.
 pub(super) fn is_changed(compared: &MethodComparison) -> bool {
     let has_recall = compared.needed.as_ref().is_some_and(is_tested);
     compared.fixtures.tested() > 0 || has_recall || compared.differences.constraints.is_any()

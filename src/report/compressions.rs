@@ -1,4 +1,4 @@
-//! The table of compressions: what contexts have of what sessions needed later, and what one compression takes.
+//! The table of compressions: how much contexts have of what sessions needed later, and what one compression costs.
 
 use super::breakdowns::FigureTable;
 use super::notes::{has_answers, keeps_user_messages};
@@ -8,14 +8,14 @@ use crate::results::{Manifest, MethodSummary, Summary};
 use base::text::grouped;
 use stats::DifferenceTest;
 
-/// Whether a figure of what was needed later may be shown: a point meets its conditions.
+/// Whether recall of what was needed later may be shown: some point meets the conditions for it.
 pub(super) fn shows_needed(summary: &Summary) -> bool {
     let qualifies = summary.needed_points.as_ref().is_some_and(|points| !points.without_verdict);
     let mut recalls = summary.methods.values().filter_map(|method| method.needed.as_ref());
     qualifies && recalls.any(|needed| needed.lift.is_some())
 }
 
-/// The table, where contexts are all there is or what was needed later can be told; `None` where it would be void.
+/// The table; `None` if it would have no figures, or if there are answers and no recall of what was needed later.
 pub(super) fn compressions(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option<FigureTable> {
     let shows_needed = shows_needed(summary);
     if !shows_needed && has_answers(&manifest.design) {
@@ -25,7 +25,7 @@ pub(super) fn compressions(summary: &Summary, manifest: &Manifest, tr: &Translat
     let rows = summary.methods.iter().map(|(name, method)| {
         let compared = summary.comparison.as_ref().and_then(|comparison| comparison.methods.get(name));
         let test = compared.and_then(|compared| compared.needed.as_ref());
-        (tr.method_label(name, method), columns.iter().map(|column| (column.value)(method, test)).collect())
+        (tr.method_label(name, method), columns.iter().map(|(_, value)| value(method, test)).collect())
     });
     let (title, lead) = match shows_needed {
         true => (tr.needed_title, format!("{} {}", tr.needed_note, tr.compressions_note)),
@@ -36,7 +36,7 @@ pub(super) fn compressions(summary: &Summary, manifest: &Manifest, tr: &Translat
         title: title.to_owned(),
         lead,
         header: std::iter::once(tr.method)
-            .chain(columns.iter().map(|column| column.header))
+            .chain(columns.iter().map(|(header, _)| *header))
             .map(str::to_owned)
             .collect(),
         rows: rows.collect(),
@@ -54,55 +54,42 @@ pub(super) fn lift(method: &MethodSummary) -> String {
     }
 }
 
-/// The text of a method, and of the test of its recall against a baseline.
+/// Writes a figure of a method; the test is that of its recall against a baseline.
 type ColumnValue = fn(&MethodSummary, Option<&DifferenceTest>) -> String;
 
-struct Column {
-    header: &'static str,
-    value: ColumnValue,
-}
-
-fn column(header: &'static str, value: ColumnValue) -> Column {
-    Column { header, value }
-}
-
-fn columns(summary: &Summary, tr: &Translation, shows_needed: bool) -> Vec<Column> {
-    let mut columns = Vec::new();
+/// The columns after the name of the method: the header of each, and its figures.
+fn columns(summary: &Summary, tr: &Translation, shows_needed: bool) -> Vec<(&'static str, ColumnValue)> {
+    let mut columns: Vec<(&'static str, ColumnValue)> = Vec::new();
     if shows_needed {
-        columns.extend([
-            column(tr.needed_lift, |method, _| lift(method)),
-            column(tr.needed, |method, test| {
-                let recall = score(method.needed.as_ref().and_then(|needed| needed.recall));
-                let change = test.map(|test| format!(" {} {}", signed(test.difference_all), mark(Some(test))));
-                format!("{recall}{}", change.unwrap_or_default()).trim_end().to_owned()
-            }),
-            column(tr.truncate_baseline, |method, _| score(method.needed.as_ref().and_then(|needed| needed.truncate))),
-        ]);
+        columns.push((tr.needed_lift, |method, _| lift(method)));
+        columns.push((tr.needed, |method, test| {
+            let recall = score(method.needed.as_ref().and_then(|needed| needed.recall));
+            let change = test.map(|test| format!(" {} {}", signed(test.difference_all), mark(Some(test))));
+            format!("{recall}{}", change.unwrap_or_default()).trim_end().to_owned()
+        }));
+        columns
+            .push((tr.truncate_baseline, |method, _| score(method.needed.as_ref().and_then(|needed| needed.truncate))));
     }
-    columns.extend([
-        column(tr.contexts, |method, _| {
-            let cost = &method.compression;
-            format!("{}/{}", grouped(cost.contexts), grouped(cost.expected))
-        }),
-        column(tr.needed_tokens, |method, _| {
-            let interval = method.compression.tokens_ci95.map(|ci| format!(" [{}]", count_range(ci)));
-            format!("{}{}", count(method.compression.tokens), interval.unwrap_or_default())
-        }),
-    ]);
+    columns.push((tr.contexts, |method, _| {
+        let cost = &method.compression;
+        format!("{}/{}", grouped(cost.contexts), grouped(cost.expected))
+    }));
+    columns.push((tr.needed_tokens, |method, _| {
+        let interval = method.compression.tokens_ci95.map(|ci| format!(" [{}]", count_range(ci)));
+        format!("{}{}", count(method.compression.tokens), interval.unwrap_or_default())
+    }));
     if keeps_user_messages(summary) {
-        columns.push(column(tr.user_kept, |method, _| share(method.compression.user_share)));
+        columns.push((tr.user_kept, |method, _| share(method.compression.user_share)));
     }
-    columns.extend([
-        column(tr.seconds, |method, _| method.compression.seconds.map_or_else(|| UNKNOWN.to_owned(), seconds)),
-        column(tr.calls, |method, _| {
-            method.compression.calls.map_or_else(|| UNKNOWN.to_owned(), |calls| format!("{calls:.0}"))
-        }),
-        column(tr.cost, |method, _| usd(method.compression.usd)),
-    ]);
+    columns.push((tr.seconds, |method, _| method.compression.seconds.map_or_else(|| UNKNOWN.to_owned(), seconds)));
+    columns.push((tr.calls, |method, _| {
+        method.compression.calls.map_or_else(|| UNKNOWN.to_owned(), |calls| format!("{calls:.0}"))
+    }));
+    columns.push((tr.cost, |method, _| usd(method.compression.usd)));
     columns
 }
 
-/// Under a second the figure says more about the machine than about the method.
+/// A duration. Under a second it depends more on the machine than on the method.
 fn seconds(seconds: f64) -> String {
     if seconds < 1.0 { "<1".to_owned() } else { format!("{seconds:.1}") }
 }

@@ -1,4 +1,4 @@
-//! The graded cells as CSV: a line for each, with the names of `cells.jsonl`.
+//! The graded cells as CSV: a line for each cell, with the same names as in `cells.jsonl`.
 
 use serde_json::{Map, Value};
 
@@ -25,8 +25,9 @@ pub fn csv_line(label: &str, row: &Row) -> Result<Vec<u8>, csv::Error> {
     write_line(columns(label, row).into_iter().map(|(_, cell)| cell))
 }
 
-/// The columns of a row: the label, then the keys of `cells.jsonl`. A group is one column for each of its keys, as in
-/// `usd.answer`, also where `context_facts` is null; dimensions are there by name, all six; lists are JSON.
+/// The columns of a row: the label, then the keys of `cells.jsonl`. An object gives a column for each of its keys, such
+/// as `usd.answer`, and so does `context_facts` if it is null. Each dimension is a column of its own name. Lists are
+/// JSON.
 fn columns(label: &str, row: &Row) -> Vec<(String, String)> {
     let mut columns = vec![("label".to_owned(), label.to_owned())];
     // `Row` has no key that JSON cannot write.

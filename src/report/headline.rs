@@ -1,4 +1,4 @@
-//! The sentence that every report begins with, in both languages.
+//! The first sentence of every report, in both languages.
 
 use super::numbers::signed;
 use super::translation::{Translation, translation};
@@ -11,14 +11,14 @@ use base::locale::Locale;
 use base::text::{grouped, shortened};
 use stats::{Interval, NoEvidenceReason, Verdict};
 
-/// The main result of a set, with the sentence that says it.
+/// The main result of a set, with the sentence that states it.
 pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
     let locale = manifest.design.locale.of_report();
     let result = main_result(summary, manifest);
     Headline { text: sentence(&result, translation(locale)), result, locale }
 }
 
-/// The kind of a result, which decides its colour and mark.
+/// The verdict that decides the colour and the mark of a result.
 pub(super) fn verdict_of(result: &MainResult) -> Option<Verdict> {
     match result {
         MainResult::Improved(_) => Some(Verdict::Improved),
@@ -73,9 +73,9 @@ fn sentence(result: &MainResult, tr: &Translation) -> String {
     }
 }
 
-/// The growth in tokens beyond which an improvement is said to cost something.
+/// The growth in tokens from which the sentence on an improvement also names the growth.
 const NOTABLE_GROWTH: f64 = 0.1;
-/// Changes in tokens below this part are not mentioned.
+/// Smaller changes in tokens, as a share, are not mentioned.
 const MIN_TOKEN_CHANGE: f64 = 0.01;
 
 /// `75%`.
@@ -91,7 +91,7 @@ fn incomplete(MissingCells { judged, failed, expected }: MissingCells, tr: &Tran
     )
 }
 
-/// What the figure of a level is.
+/// What a level is measured in.
 #[derive(Clone, Copy)]
 enum Measure {
     Retention,
@@ -175,7 +175,7 @@ fn chinese_level(name: &str, value: &str, measure: Measure) -> String {
     }
 }
 
-/// `; 4 methods are lower (43 to 53%)`; a few are named.
+/// `; 4 methods are lower (43 to 53%)`; one or two methods are named.
 fn others(levels: &[MethodLevel], measure: Measure, tr: &Translation, [english, chinese]: [&str; 2]) -> String {
     let span = measure.span(levels, tr.locale);
     let names: Vec<&str> = levels.iter().map(|level| level.method.as_str()).collect();
@@ -195,7 +195,7 @@ fn others(levels: &[MethodLevel], measure: Measure, tr: &Translation, [english, 
     }
 }
 
-/// Methods that the sentence names with their figures.
+/// The maximum number of methods that the sentence names with their figures.
 const NAMED: usize = 2;
 
 fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String {
@@ -236,7 +236,7 @@ fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
     format!("{name}{of} {}{}{why}", signed(method.difference), figures(method, tr))
 }
 
-/// `` anchored loses the constraint `no new dependency` ``: the gate fails for it.
+/// `` anchored loses the constraint `no new dependency` ``: the gate fails because of this.
 fn confirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
     let losses: Vec<&ConstraintLoss> = change.constraints_lost.iter().filter(|loss| loss.is_confirmed).collect();
     let (first, more) = losses.split_first()?;
@@ -252,14 +252,14 @@ fn confirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
     })
 }
 
-/// `` the constraint `no new dependency` of anchored may be lost: no judge was asked ``: a warning.
+/// `` the constraint `no new dependency` of anchored may be lost: no judge was asked ``: only a warning.
 fn unconfirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
     let losses: Vec<&ConstraintLoss> = change.constraints_lost.iter().filter(|loss| !loss.is_confirmed).collect();
     let (first, more) = losses.split_first()?;
     let (method, constraint) = (&first.method, code(&first.fact));
     let (english, chinese) = match more.len() {
-        0 => (String::new(), String::new()),
-        more => (format!(" and {more} more"), format!("等 {} 条", more + 1)),
+        0 => (String::new(), String::from(" ")),
+        more => (format!(" and {more} more"), format!(" 等 {} 条", more + 1)),
     };
     Some(tr.locale.pick(
         format!("the constraint {constraint} of {method}{english} may be lost: no judge was asked"),
@@ -267,7 +267,7 @@ fn unconfirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
     ))
 }
 
-/// A text of a user as code.
+/// The text of a constraint or an edit as code.
 fn code(text: &str) -> String {
     format!("`{}`", shortened(&text.replace('`', "'"), MAX_EDIT))
 }
@@ -314,7 +314,7 @@ fn count_methods(count: usize, [one, many]: [&str; 2], chinese: &str, tr: &Trans
     (count > 0).then(|| tr.locale.pick(format!("{count} {english}"), format!("{count} {chinese}")))
 }
 
-/// What else there is to know of a change, each in a few words.
+/// What else restricts or follows from a change, each in a few words.
 fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
     let less_reliable = (!change.less_reliable.is_empty()).then(|| {
         let names = change.less_reliable.join(", ");

@@ -1,16 +1,18 @@
 //! JUnit XML: a test for each method and dimension, for CI systems that show tests.
 //!
-//! A regression by the rules of the gate is a failure, missing cells are an error of `overall`, a dimension that was
-//! not measured is skipped. Without a baseline no test fails, because no rule says which score is too low.
+//! A regression by the rules of the gate is a failure, missing cells are an error of `overall`, and a dimension that
+//! was not measured is skipped. Without a baseline no test fails, because no rule says which score is too low.
 
 use super::html::escape;
 use crate::results::{MethodSummary, OVERALL, Regression, ScoreEstimate, Summary, regressions};
+use base::locale::word;
+use base::say;
 
-/// What came of a test.
+/// The result of a test.
 enum TestResult {
     Passed,
     Failed(Vec<String>),
-    /// It could not be measured completely.
+    /// Some cells have no grade.
     Error(String),
     Skipped,
 }
@@ -22,7 +24,7 @@ struct TestCase {
     output: String,
 }
 
-/// The tests of a summary, as an XML document. `seconds` is how long the run took.
+/// The tests of a summary as an XML document. `seconds` is the duration of the run.
 pub fn junit(summary: &Summary, seconds: f64) -> String {
     let worse = summary.comparison.as_ref().map(regressions).unwrap_or_default();
     let tests = tests(summary, &worse);
@@ -55,9 +57,14 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<TestCase> {
     let Some(comparison) = &summary.comparison else { return tests };
     for (method, compared) in &comparison.methods {
         let found = &compared.reliability;
-        let output = format!(
+        let output = say!(
             "{} of {} chains failed, {} of {} in {}",
-            found.failed, found.chains, found.baseline_failed, found.baseline_chains, comparison.baseline
+            "{1} 条链中失败 {0} 条；{4} 中为 {3} 条中 {2} 条",
+            found.failed,
+            found.chains,
+            found.baseline_failed,
+            found.baseline_chains,
+            comparison.baseline
         );
         tests.push(TestCase {
             class: method.clone(),
@@ -68,29 +75,34 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<TestCase> {
     }
     if comparison.primary.is_some() {
         tests.push(TestCase {
-            class: "all methods".to_owned(),
+            class: word("all methods", "全部方法").to_owned(),
             name: OVERALL.to_owned(),
             result: result(why(worse, None, OVERALL)),
-            output: format!("mean of {} methods against {}", comparison.tested, comparison.baseline),
+            output: say!(
+                "mean of {} methods against {}",
+                "{} 个方法的平均，与 {} 相比",
+                comparison.tested,
+                comparison.baseline
+            ),
         });
     }
     tests
 }
 
-/// What the gate calls the failures of a method.
+/// The name that the gate has for the failures of a method.
 const RELIABILITY: &str = "reliability";
 
-/// Why this test regressed, a line each; of a method's own name, in the words of the gate.
+/// The reasons of the gate why this test regressed; a `method` of `None` stands for the mean over methods.
 fn why(worse: &[Regression], method: Option<&str>, what: &str) -> Vec<String> {
-    let own = worse.iter().filter(|regression| regression.method.as_deref() == method && regression.what == what);
-    own.map(|regression| regression.why.clone()).collect()
+    let found = worse.iter().filter(|regression| regression.method.as_deref() == method && regression.what == what);
+    found.map(|regression| regression.why.clone()).collect()
 }
 
 fn result(why: Vec<String>) -> TestResult {
     if why.is_empty() { TestResult::Passed } else { TestResult::Failed(why) }
 }
 
-/// A regression counts for more than missing cells.
+/// The result of `overall`: a failure if there is a regression, else an error if cells are missing.
 fn overall_result(method: &MethodSummary, why: Vec<String>) -> TestResult {
     let cells = &method.cells;
     let lost = cells.failed + cells.missing;
@@ -98,7 +110,11 @@ fn overall_result(method: &MethodSummary, why: Vec<String>) -> TestResult {
         (false, _) | (true, 0) => result(why),
         (true, lost) => {
             let all = cells.judged + lost;
-            TestResult::Error(format!("{lost} of {all} cells have no grade ({} failed)", cells.failed))
+            TestResult::Error(say!(
+                "{lost} of {all} cells have no grade ({} failed)",
+                "{all} 个单元中 {lost} 个没有得分（失败 {} 个）",
+                cells.failed
+            ))
         }
     }
 }
@@ -115,7 +131,7 @@ fn test(method: &str, name: &str, level: &ScoreEstimate, why: Vec<String>) -> Te
 
 /// `3.87 [3.55, 4.19] over 8 fixtures`
 fn score(level: &ScoreEstimate) -> String {
-    let Some(median) = level.median else { return "not measured".to_owned() };
+    let Some(median) = level.median else { return word("not measured", "未测量").to_owned() };
     let interval = level.ci95.map(|ci| format!(" [{:.2}, {:.2}]", ci.low(), ci.high())).unwrap_or_default();
     let fixtures = if level.fixtures == 1 { "fixture" } else { "fixtures" };
     format!("{median:.2}{interval} over {} {fixtures}", level.fixtures)

@@ -5,11 +5,11 @@ use stats::DifferenceTest;
 use std::fmt::Write;
 
 use super::breakdowns::breakdowns;
-use super::comparison_notes::{comparison_notes, differences, is_changed, margins, method_changes, place, unchanged};
+use super::comparison_notes::{differences, is_changed, margins, method_changes, notes, place, unchanged};
 use super::compressions::compressions;
 use super::findings::{findings_sentences, gap_row};
 use super::headline::{headline, verdict_of};
-use super::notes::{caveats, confounds, critical_warnings, has_answers, scale_warning, task_formula, weakest};
+use super::notes::{critical_warnings, has_answers, task_formula, weakest};
 use super::numbers::{UNKNOWN, brackets, is_figure, mark, score, share_with_interval, signed, verdict_mark};
 use super::open_book::open_book_line;
 use super::screen::{SHOWN_QUESTIONS, columns, edited_texts, question_title};
@@ -23,8 +23,8 @@ use crate::results::{
 };
 use base::text::{grouped, one_line, shortened};
 
-/// The maximum number of methods whose differences are listed by dimension, besides ceiling and floor; the table of scores
-/// has the differences of all.
+/// The maximum number of methods whose differences are listed by dimension, besides ceiling and floor; the table of
+/// scores has the differences of all.
 const MAX_DETAILED: usize = 4;
 
 /// The maximum number of worst probes.
@@ -32,8 +32,8 @@ const MAX_WORST: usize = 5;
 /// The maximum number of lines of a diff.
 const MAX_DIFF: usize = 20;
 
-/// The report: the sentence, one table, what was lost and edited; everything else is folded. No time of the manifest is
-/// shown, so that equal results give equal reports; `reference` appends the published scores.
+/// The report: the headline, one table, lost questions and edited texts; everything else is folded. No times of the
+/// manifest are shown, so that equal results give equal reports; `reference` appends the published scores.
 pub fn markdown(summary: &Summary, manifest: &Manifest, reference: bool) -> String {
     let tr = translation(manifest.design.locale.of_report());
     let mut out = header(summary, manifest, tr);
@@ -45,7 +45,7 @@ pub fn markdown(summary: &Summary, manifest: &Manifest, reference: bool) -> Stri
     out.push_str(&questions(summary, tr));
     out.push_str(&edits(summary));
     for (title, body) in sections(summary, manifest, tr) {
-        // The empty lines make Markdown of what is between the tags.
+        // With the empty lines, the text between the tags is read as Markdown.
         let _ = write!(out, "\n<details><summary>{title}</summary>\n\n{}\n\n</details>\n", body.trim());
     }
     if reference {
@@ -55,7 +55,7 @@ pub fn markdown(summary: &Summary, manifest: &Manifest, reference: bool) -> Stri
     out
 }
 
-/// The folded sections, without those that have nothing to say.
+/// The folded sections that are not empty.
 fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<(String, String)> {
     let is_answered = has_answers(&manifest.design);
     let mut sections = Vec::new();
@@ -77,25 +77,15 @@ fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<(St
     let worst = summary.worst.get(..MAX_WORST).unwrap_or(&summary.worst);
     sections.push((tr.worst.to_owned(), worst_probes(worst, tr)));
     let notes = notes(summary, manifest, tr);
-    let items = notes.iter().map(|note| format!("- {}\n", escape_outside_code(note))).collect();
-    sections.push((format!("{} ({})", tr.notes, notes.len()), items));
+    let items = notes.iter().map(|note| format!("- {}\n", escape_outside_code(note)));
+    let explanations = std::iter::once(tr.intervals.to_owned()).chain(task_formula(summary, manifest, tr));
+    let explanations = explanations.map(|text| format!("\n{}\n", escape_outside_code(&text)));
+    sections.push((format!("{} ({})", tr.notes, notes.len()), items.chain(explanations).collect()));
     sections.retain(|(_, body)| !body.is_empty());
     sections
 }
 
-fn notes(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
-    let critical = critical_warnings(summary, manifest, tr);
-    let mut notes = scale_warning(summary, manifest, tr).into_iter().collect::<Vec<_>>();
-    notes.extend(caveats(summary, manifest, tr));
-    notes.retain(|note| !critical.contains(note));
-    notes.push(tr.intervals.to_owned());
-    notes.extend(task_formula(summary, manifest, tr));
-    notes.extend(confounds(summary, &manifest.design, tr));
-    notes.extend(summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)));
-    notes
-}
-
-/// The table of the screen, and the methods that did not change.
+/// The same table as on the screen, and the methods that did not change.
 fn main_table(summary: &Summary, manifest: &Manifest, tr: &'static Translation) -> String {
     let comparison = summary.comparison.as_ref();
     let columns = columns(summary, manifest, tr);
@@ -126,7 +116,7 @@ fn questions(summary: &Summary, tr: &Translation) -> String {
     if lines.is_empty() { lines } else { format!("\n**{title}**\n\n{lines}") }
 }
 
-/// A question with its scores before and after; `None` where it was not asked before.
+/// A question with its scores before and after; `None` if it was not asked before.
 fn question_line(question: &QuestionChange) -> Option<String> {
     let before = question.before?;
     let place = place(&question.fixture, question.point, &question.probe);
@@ -173,18 +163,19 @@ fn header(summary: &Summary, manifest: &Manifest, tr: &Translation) -> String {
         let _ = write!(out, " · {} {answerers} · {} {judges}", tr.answered_by, tr.judged_by);
     }
     out.push('\n');
-    for caveat in critical_warnings(summary, manifest, tr) {
-        let _ = write!(out, "\n> **!** {}\n", escape(&caveat));
+    for warning in critical_warnings(summary, manifest, tr) {
+        let _ = write!(out, "\n> **!** {}\n", escape(&warning));
     }
     out
 }
 
-fn model_names(asked: &[ModelInfo], tr: &Translation) -> String {
-    let names = asked.iter().map(|one| if one.lexical { tr.lexical.to_owned() } else { code(&one.model) });
+fn model_names(models: &[ModelInfo], tr: &Translation) -> String {
+    let names = models.iter().map(|model| if model.lexical { tr.lexical.to_owned() } else { code(&model.model) });
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// A table whose first column holds names and whose others hold figures; its cells are Markdown. Empty without a figure.
+/// A table whose first column has names and whose other columns have figures; its cells are Markdown. Empty if no cell
+/// has a figure.
 fn table(header: &[String], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let rows: Vec<Vec<String>> = rows.into_iter().collect();
     if !rows.iter().any(|row| row.iter().skip(1).any(|text| is_figure(text.trim_matches('*')))) {
@@ -280,7 +271,7 @@ fn cell_text(cell: TableCell) -> String {
     cell.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" ")
 }
 
-/// What answers do whose context lost every expected fact of their probe; empty where none did.
+/// What the answers do whose context lost every expected fact of the probe; empty if no context did.
 fn without_facts(summary: &Summary, tr: &Translation) -> String {
     let rows = summary.methods.iter().filter_map(|(name, method)| {
         let cells = match &method.economy.overclaim {
@@ -300,9 +291,9 @@ fn without_facts(summary: &Summary, tr: &Translation) -> String {
     out
 }
 
-/// The maximum number of facts of a question.
+/// The maximum number of facts that are shown of a question.
 const MAX_FACTS: usize = 4;
-/// The maximum length of a text from a bank or a model, in characters.
+/// The maximum length of a text that a bank or a model wrote, in characters.
 const MAX_EXCERPT: usize = 240;
 
 fn worst_probes(worst: &[WorstProbe], tr: &Translation) -> String {
@@ -335,7 +326,7 @@ pub(super) fn escape(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '&' => out.push_str("&amp;"),
-            // a zero-width space keeps `@name` and `#12` from becoming mentions
+            // A zero-width space, so that `@name` and `#12` do not become mentions.
             '@' | '#' => {
                 out.push(c);
                 out.push('\u{200b}');
@@ -355,7 +346,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// A sentence whose code spans stay code; where backticks are not in pairs, everything is escaped.
+/// Escapes a sentence except for its code spans. If backticks are not in pairs, everything is escaped.
 fn escape_outside_code(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {

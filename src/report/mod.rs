@@ -1,7 +1,7 @@
 //! Reports: results as text, tables and pages.
 //!
-//! Invariants: nothing is computed here that `results` could compute; an unknown value is a dash; results of the built-in
-//! rules are marked wherever they are shown; text from transcripts and models is escaped for its destination.
+//! Invariants: nothing is computed here that `results` could compute; an unknown value is a dash; results of the
+//! built-in rules are marked wherever they are shown; text from transcripts and models is escaped for its destination.
 //! This module does not print, write files or change numbers.
 
 mod styled;
@@ -22,17 +22,18 @@ mod junit;
 mod trend;
 pub mod html;
 
-/// The version of what reports are made as. Raised when the same rows, contexts and facts would give other report files:
-/// chunks of pages are then compressed again, and no files of an earlier run are taken over.
+/// The version of the report files. It is raised when the same rows, contexts and facts give other report files. Then
+/// chunks of pages are compressed again, and no files of an earlier run are taken over.
 pub const REPORTS: u16 = 6;
 
 pub use breakdowns::FigureTable;
+pub use comparison_notes::note_count;
 pub use csv::{csv_header, csv_line};
 pub use headline::headline;
 pub use junit::junit;
 pub use markdown::markdown;
 pub use numbers::short_time;
-pub use screen::{note_count, screen};
+pub use screen::screen;
 pub use styled::{Span, StyledText, TextStyle};
 pub use tables::{comparison_table, reference_table, summary_table};
 pub use translation::{Translation, translation};

@@ -1,5 +1,5 @@
-//! The sentences of reports on one result set: caveats, confounds, what there is too little of. The same in terminal,
-//! Markdown and page.
+//! The sentences of reports on one result set: warnings, confounds, and input that is too small. They are the same in
+//! the terminal, in Markdown and on the page.
 
 use super::numbers::{score, share, signed};
 use super::translation::{Translation, fill};
@@ -13,8 +13,17 @@ use base::locale::Locale;
 use stats::Coefficient;
 use stats::thresholds::MARGIN;
 
-/// Warnings that accompany every table. That a run was offline is not one of them: its results are the same.
-pub(super) fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
+/// The warnings among the notes of a report. Critical warnings are not among them, because reports show these first.
+pub(super) fn warnings(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
+    let critical = critical_warnings(summary, manifest, tr);
+    let mut warnings: Vec<String> = scale_warning(summary, manifest, tr).into_iter().collect();
+    warnings.extend(caveats(summary, manifest, tr));
+    warnings.retain(|warning| !critical.contains(warning));
+    warnings
+}
+
+/// What restricts the figures. That a run was offline does not, because its results are the same.
+fn caveats(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
     let caveats = &manifest.caveats;
     let mut notes = Vec::new();
     if summary.lexical {
@@ -72,7 +81,7 @@ pub(super) fn keeps_user_messages(summary: &Summary) -> bool {
     summary.methods.values().any(|method| method.compression.user_share > Some(0.0))
 }
 
-/// How much of what a method replaces a vendor keeps as the user's own messages; `None` where that is nothing.
+/// How much of what a method replaces the vendor keeps as messages of the user; `None` if it keeps none.
 fn kept_user_messages(name: &str, method: &MethodSummary, tr: &Translation) -> Option<String> {
     let kept = method.compression.user_share.filter(|share| *share > 0.0)?;
     Some(fill(tr.user_kept_note, &[&share(Some(kept)), name]))
@@ -91,18 +100,18 @@ pub(super) fn critical_warnings(summary: &Summary, manifest: &Manifest, tr: &Tra
     checks.chain(judges).chain(scale).collect()
 }
 
-/// The methods that kept all that they were to replace somewhere; `None` where all compressed everywhere.
+/// The methods that compressed nothing in some contexts; `None` if there are no such methods.
 pub(super) fn not_compressed_line(summary: &Summary, tr: &Translation) -> Option<String> {
     let parts = summary.methods.iter().filter_map(|(name, method)| {
-        let apart = method.not_compressed.as_ref()?;
-        let [contexts, of] = [apart.contexts, apart.of].map(|number| number.to_string());
+        let left_out = method.not_compressed.as_ref()?;
+        let [contexts, of] = [left_out.contexts, left_out.of].map(|number| number.to_string());
         Some(fill(tr.not_compressed_part, &[name, &contexts, &of]))
     });
     let parts: Vec<String> = parts.collect();
     (!parts.is_empty()).then(|| fill(tr.not_compressed_line, &[&parts.join(separator(tr))]))
 }
 
-/// Which dimensions leave `overall`, and why.
+/// Which dimensions `overall` leaves out, and why.
 pub(super) fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translation) -> Vec<String> {
     let notes = excluded.iter().map(|ExcludedDimension { dimension, reason }| {
         let name = dimension.label(tr.locale);
@@ -118,22 +127,23 @@ pub(super) fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translati
 
 /// The share of truncated answers of each answerer's methods, and how they were treated.
 fn truncated_replies(summary: &Summary, design: &Design, tr: &Translation) -> Vec<String> {
-    let notes = design.answerers.iter().filter_map(|asked| {
-        let own = summary.methods.iter().filter(|(_, method)| method.answerer == asked.name);
-        let cut = own.filter_map(|(name, method)| Some((name, method.truncated_share.filter(|share| *share > 0.0)?)));
-        let shares: Vec<String> = cut.map(|(name, part)| format!("{name} {}", share(Some(part)))).collect();
-        let what = if asked.fails_truncated() { tr.truncated_failed } else { tr.truncated_graded };
-        (!shares.is_empty()).then(|| fill(tr.truncated_replies, &[&shares.join(", "), what]))
+    let notes = design.answerers.iter().filter_map(|answerer| {
+        let methods = summary.methods.iter().filter(|(_, method)| method.answerer == answerer.name);
+        let truncated =
+            methods.filter_map(|(name, method)| Some((name, method.truncated_share.filter(|share| *share > 0.0)?)));
+        let shares: Vec<String> = truncated.map(|(name, part)| format!("{name} {}", share(Some(part)))).collect();
+        let treatment = if answerer.fails_truncated() { tr.truncated_failed } else { tr.truncated_graded };
+        (!shares.is_empty()).then(|| fill(tr.truncated_replies, &[&shares.join(", "), treatment]))
     });
     notes.collect()
 }
 
-/// Whether there are answerers; otherwise there are only contexts.
+/// Whether the design has answerers; otherwise only contexts are measured.
 pub(super) fn has_answers(design: &Design) -> bool {
     !design.answerers.is_empty()
 }
 
-/// On which points the recall rests, where that is not all of them.
+/// The points that count for the recall of what was needed later; `None` if all points count.
 fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
     let left_out: usize = found.left_out.values().sum();
     if left_out == 0 {
@@ -161,7 +171,7 @@ fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
     })
 }
 
-/// Methods that do not differ, and settings that changed nothing.
+/// Methods whose contexts are identical, and settings that changed nothing.
 fn identical_contexts(summary: &Summary, tr: &Translation) -> Vec<String> {
     let notes = summary.identical_contexts.iter().map(|found| {
         let ([a, b], contexts) = (&found.methods, found.contexts.to_string());
@@ -173,8 +183,8 @@ fn identical_contexts(summary: &Summary, tr: &Translation) -> Vec<String> {
     notes.collect()
 }
 
-/// A warning to read before any figure, where ceiling and floor are too close or unknown.
-pub(super) fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option<String> {
+/// A warning if ceiling and floor are too close together, or if that is not known.
+fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option<String> {
     if !has_answers(&manifest.design) {
         return None;
     }
@@ -189,7 +199,7 @@ pub(super) fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Transla
     Some(fill(tr.narrow_scale, &[&signed(difference), &scale.probes.to_string(), &bound, cause]))
 }
 
-/// What tokens/task means; `None` where nothing is answered.
+/// Explains tokens/task; `None` where nothing is answered.
 pub(super) fn task_formula(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option<String> {
     let mut ratios: Vec<String> =
         summary.methods.iter().map(|(_, method)| format!("{:.2}", method.economy.cached_price_ratio)).collect();
@@ -200,8 +210,8 @@ pub(super) fn task_formula(summary: &Summary, manifest: &Manifest, tr: &Translat
     has_answers(&manifest.design).then(|| fill(tr.task_formula, &[&ratios.join(", ")]) + measured)
 }
 
-/// How far the judges of a panel agree; `None` with one judge.
-pub(super) fn panel_agreement(summary: &Summary, tr: &Translation) -> Option<String> {
+/// How well the judges of a panel agree; `None` with one judge.
+fn panel_agreement(summary: &Summary, tr: &Translation) -> Option<String> {
     let alpha = summary.judges.alpha?;
     Some(fill(tr.alpha, &[&score(alpha.value), &alpha.pairs.to_string()]))
 }
@@ -209,7 +219,7 @@ pub(super) fn panel_agreement(summary: &Summary, tr: &Translation) -> Option<Str
 fn lexical_parts(design: &Design, tr: &Translation) -> String {
     let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
     let all = compressors.chain(&design.answerers).chain(&design.judges);
-    let mut names: Vec<&str> = all.filter(|asked| asked.lexical).map(|asked| asked.name.as_str()).collect();
+    let mut names: Vec<&str> = all.filter(|model| model.lexical).map(|model| model.name.as_str()).collect();
     names.dedup();
     names.join(separator(tr))
 }
@@ -248,7 +258,7 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
     notes
 }
 
-/// Which repetitions the scores of a method vary with.
+/// How the variance of the scores of a method divides over its sources.
 fn variance(summary: &Summary, tr: &Translation) -> Option<String> {
     let shares: Vec<String> = (summary.variance_shares.iter())
         .map(|(name, share)| format!("{} {:.0}%", tr.variance_component(name), 100.0 * share))
@@ -256,8 +266,8 @@ fn variance(summary: &Summary, tr: &Translation) -> Option<String> {
     (!shares.is_empty()).then(|| fill(tr.variance, &[&shares.join(separator(tr))]))
 }
 
-/// Where a method is weakest, in a sentence; `None` for ceiling and floor, which are not tuned, and where nothing was
-/// graded.
+/// Where a method is weakest, in a sentence; `None` if nothing was graded, and for ceiling and floor, which nobody
+/// tunes.
 pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> Option<String> {
     let Weakest { dimension, probe_type, heading } = &method.weakest;
     let dimension = dimension.as_ref().filter(|_| !method.is_anchor())?;
@@ -277,7 +287,7 @@ pub(super) fn weakest(name: &str, method: &MethodSummary, tr: &Translation) -> O
 /// Judges that belong to the model family of an answerer or compressor.
 fn families(design: &Design, tr: &Translation) -> Vec<String> {
     let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
-    let others: Vec<_> = compressors.chain(&design.answerers).filter(|asked| !asked.lexical).collect();
+    let others: Vec<_> = compressors.chain(&design.answerers).filter(|model| !model.lexical).collect();
     let notes = design.judges.iter().filter(|judge| !judge.lexical).filter_map(|judge| {
         let family = judge.family();
         let mut related: Vec<&str> = others
@@ -292,10 +302,10 @@ fn families(design: &Design, tr: &Translation) -> Vec<String> {
     notes.collect()
 }
 
-/// The most invented references that are named of a method.
+/// The maximum number of invented references of a method that are named.
 const NAMED_REFERENCES: usize = 3;
 
-/// What contexts say that their transcripts do not have, and of how many contexts that cannot be known.
+/// References in contexts that their transcripts do not have, and for how many contexts this cannot be known.
 fn invented_references(summary: &Summary, tr: &Translation) -> Vec<String> {
     let parts = summary.methods.iter().filter_map(|(name, method)| {
         let found = method.invented.as_ref().filter(|found| found.count > 0 && !method.is_anchor())?;
@@ -315,7 +325,7 @@ fn invented_references(summary: &Summary, tr: &Translation) -> Vec<String> {
     warning.into_iter().chain(midway).collect()
 }
 
-/// The methods of whose answers judges and literal rules disagree.
+/// The methods where judges and literal rules disagree on the answers.
 fn literal_checks(summary: &Summary, tr: &Translation) -> Option<String> {
     let parts = summary.methods.iter().filter_map(|(name, method)| {
         let found = method.literal_check.filter(LiteralCheck::differs)?;
@@ -326,10 +336,10 @@ fn literal_checks(summary: &Summary, tr: &Translation) -> Option<String> {
     (!parts.is_empty()).then(|| fill(tr.literal_check, &[&parts.join(tr.locale.pick("; ", "；"))]))
 }
 
-/// Probes under which a note says how few they are: as many as a bank should have.
+/// The number of probes that a bank should have; if there are fewer, a note says so.
 const FEW_PROBES: usize = 8;
 
-/// A sentence for each thing that is missing.
+/// A sentence for each kind of input that is missing or too small.
 fn scant_input(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<String> {
     let is_answered = !manifest.design.answerers.is_empty();
     let fixtures = summary.methods.iter().map(|(_, method)| method.overall.fixtures).max();
@@ -358,7 +368,7 @@ fn scant_input(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<
     .collect()
 }
 
-/// Sessions in a language that no case of the judges' self-test was in.
+/// The number of sessions in a language that the self-test of the judges did not cover.
 fn other_language(manifest: &Manifest, tr: &Translation) -> Option<String> {
     let design = &manifest.design;
     let count = manifest.caveats.other_language;

@@ -7,16 +7,16 @@ use base::text::grouped;
 use base::units::{Usd, money};
 use stats::{DifferenceTest, Interval, Verdict};
 
-/// Stands for an unknown value.
+/// What tables and sentences show for an unknown value.
 pub(super) const UNKNOWN: &str = "–";
 
-/// Whether a text of a table says anything.
+/// Whether the text of a table cell is known and not empty.
 pub(super) fn is_figure(text: &str) -> bool {
     !matches!(text, "" | UNKNOWN)
 }
 
 pub(super) fn score(value: Option<f64>) -> String {
-    value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.2}"))
+    value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.2}").replace('-', "−"))
 }
 
 pub(super) fn share(value: Option<f64>) -> String {
@@ -28,7 +28,7 @@ pub(super) fn count(value: Option<f64>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), |value| grouped(value.round().max(0.0) as u64))
 }
 
-/// `1,204–2,310`, the interval of a count.
+/// `1,204–2,310`: the interval of a count.
 pub(super) fn count_range(interval: Interval) -> String {
     format!("{}–{}", count(Some(interval.low())), count(Some(interval.high())))
 }
@@ -37,12 +37,12 @@ pub(super) fn usd(value: Option<f64>) -> String {
     money(value.map(Usd))
 }
 
-/// `3.1–4.7`, the interval of a level.
+/// `3.1–4.7`: the interval of a level.
 pub(super) fn range(interval: Option<Interval>) -> String {
     interval.map(|ci| format!("{:.1}–{:.1}", ci.low(), ci.high())).unwrap_or_default()
 }
 
-/// `3.87 3.6–4.2`, a level and its interval.
+/// `3.87 3.6–4.2`: a level and its interval.
 pub(super) fn level(found: &ScoreEstimate) -> String {
     format!("{} {}", score(found.median), range(found.ci95)).trim_end().to_owned()
 }
@@ -63,18 +63,18 @@ pub(super) fn brackets(interval: Option<Interval>) -> String {
     interval.map_or_else(|| UNKNOWN.to_owned(), |ci| format!("[{}, {}]", signed(ci.low()), signed(ci.high())))
 }
 
-/// `0–35%`, the interval of a share.
+/// `0–35%`: the interval of a share.
 pub(super) fn percent_range(interval: Interval) -> String {
     format!("{:.0}–{:.0}%", 100.0 * interval.low(), 100.0 * interval.high())
 }
 
-/// `[0%, 35%] of 18`, the interval and the denominator of a share; `of 18` without an interval.
+/// `[0%, 35%] of 18`: the interval and the denominator of a share; `of 18` without an interval.
 fn share_detail(share: &Share, tr: &Translation) -> String {
     let interval = share.ci95.map(|ci| format!("[{:.0}%, {:.0}%] ", 100.0 * ci.low(), 100.0 * ci.high()));
     format!("{}{}", interval.unwrap_or_default(), fill(tr.of_n, &[&grouped(share.of)]))
 }
 
-/// `11.1% [0%, 35%] of 18`; a dash where there is nothing to count.
+/// `11.1% [0%, 35%] of 18`; a dash if there is nothing to count.
 pub(super) fn share_with_interval(found: &Share, tr: &Translation) -> String {
     if found.of == 0 { UNKNOWN.to_owned() } else { format!("{} {}", share(found.share), share_detail(found, tr)) }
 }
@@ -92,7 +92,7 @@ pub(super) fn verdict_mark(verdict: Verdict) -> &'static str {
     }
 }
 
-/// `2026-01-02 03:04`, of a time in RFC 3339.
+/// `2026-01-02 03:04`, from a time in RFC 3339.
 pub fn short_time(time: &str) -> String {
     time.chars().take(16).map(|c| if c == 'T' { ' ' } else { c }).collect()
 }

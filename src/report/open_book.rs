@@ -1,14 +1,16 @@
-//! Open book beside closed book: its figures, what is said of it on the screen, and what searching alone comes to.
+//! Open book next to closed book: its figures, its line on the screen, and how well searching alone does.
 
 use super::numbers::{UNKNOWN, brackets, count, level, score, share_with_interval, signed};
 use super::translation::{Translation, fill};
 use crate::action::BuiltInStrategy;
 use crate::results::{MethodSummary, OpenBookSummary, Summary};
 
-/// A search alone within so many points of the whole transcript measures the archive, not the method.
+/// If the score of searching alone is within this many points of the whole transcript, open scores measure the archive
+/// and not the method.
 const NEAR_FULL: f64 = 1.0;
 
-/// Open book in one line: what methods gain by searching, and whether a search alone does as well as the whole transcript.
+/// Open book in one line: what methods gain by searching, and whether searching alone does as well as the whole
+/// transcript.
 pub(super) fn open_book_line(summary: &Summary, tr: &Translation) -> Option<String> {
     let gains = answered(summary).filter(|(_, method, _)| !method.is_anchor());
     let gains: Vec<String> = gains
@@ -42,13 +44,13 @@ pub(super) fn open_book_figures(open: &OpenBookSummary, tr: &Translation) -> Vec
     ]
 }
 
-/// The methods that were answered with a search, too.
+/// The methods that were also answered with a search.
 fn answered(summary: &Summary) -> impl Iterator<Item = (&String, &MethodSummary, &OpenBookSummary)> {
     summary.methods.iter().filter_map(|(name, method)| Some((name, method, method.open_book.as_ref()?)))
 }
 
-/// What a search without any context says of the open scores: that it comes near the whole transcript, and which methods
-/// score no more than it does. Where it was not measured, that it is missing.
+/// How the open scores compare with a search without any context: whether its score is near that of the whole
+/// transcript, and which methods score no higher than it. If it was not measured, the sentence says so.
 pub(super) fn archive_sentence(summary: &Summary, tr: &Translation) -> Option<String> {
     answered(summary).next()?;
     let Some((_, floor, alone)) = answered(summary).find(|(_, method, _)| is_built_in(method, BuiltInStrategy::None))

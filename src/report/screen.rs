@@ -1,14 +1,14 @@
 //! The results on one screen: the sentence, one table, what was lost, what was edited.
 //!
-//! What does not fit is dropped in a fixed order: the rows of methods without a change are one line from the start, then
-//! the diff shrinks to three lines, the questions to one line, and the table to its first rows.
+//! What does not fit is dropped in a fixed order: the rows of methods without a change are one line from the start,
+//! then the diff shrinks to three lines, the questions to one line, and the table to its first rows.
 
 use unicode_width::UnicodeWidthStr;
 
-use super::comparison_notes::{change_text, comparison_notes, is_changed, place, unchanged};
+use super::comparison_notes::{change_text, is_changed, place, unchanged};
 use super::compressions::{lift, shows_needed};
 use super::headline::{headline, verdict_of};
-use super::notes::{caveats, confounds, critical_warnings, has_answers, not_compressed_line};
+use super::notes::{critical_warnings, has_answers, not_compressed_line};
 use super::numbers::{UNKNOWN, count, level, mark, score, share, signed, usd};
 use super::open_book::open_book_line;
 use super::styled::{Span, StyledText, TextStyle, TextTable, fitted};
@@ -47,13 +47,6 @@ pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize
         shown = next;
     }
     shown
-}
-
-/// How many notes a report has.
-pub fn note_count(summary: &Summary, manifest: &Manifest) -> usize {
-    let tr = translation(manifest.design.locale.of_report());
-    let compared = summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)).count();
-    caveats(summary, manifest, tr).len() + confounds(summary, &manifest.design, tr).len() + compared
 }
 
 struct Screen<'s> {
@@ -97,7 +90,7 @@ impl Screen<'_> {
             .collect();
         let table = self.table_of(methods.iter().take(rows).copied());
         if !table.rows.is_empty() {
-            out.append(table.without_last_columns(self.width).render(self.width));
+            out.append(self.narrowed(table).render(self.width));
         }
         if methods.len() > rows {
             let more = (methods.len() - rows).to_string();
@@ -109,6 +102,17 @@ impl Screen<'_> {
         if let Some(text) = comparison.and_then(|comparison| unchanged(comparison, tr)) {
             out.line([(TextStyle::Dim, fitted(&text, self.width))]);
         }
+    }
+
+    /// The table as it fits: first the counts of complete cells go, then lines are broken, then the last columns go.
+    fn narrowed(&self, mut table: TextTable) -> TextTable {
+        if !table.fits(self.width) && !self.summary.methods.values().any(is_incomplete) {
+            table = table.without_column(self.tr.coverage);
+        }
+        if !table.fits(self.width) {
+            table = table.with_parentheses_below();
+        }
+        table.without_last_columns(self.width)
     }
 
     fn table_of<'m>(&self, methods: impl Iterator<Item = (&'m String, &'m MethodSummary)>) -> TextTable {

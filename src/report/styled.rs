@@ -5,7 +5,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::numbers::is_figure;
 use stats::Verdict;
 
-/// What a piece of text means to the reader, which decides its colour.
+/// The meaning of a piece of text, which decides its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextStyle {
     #[default]
@@ -46,7 +46,7 @@ impl StyledText {
         self.lines.push(spans.into_iter().filter(|(_, text)| !text.is_empty()).collect());
     }
 
-    /// Ends a part. Two of them leave one blank line.
+    /// Ends a part. Two calls in a row leave one blank line.
     pub fn blank_line(&mut self) {
         if self.lines.last().is_none_or(|line| !line.is_empty()) {
             self.lines.push(Vec::new());
@@ -79,8 +79,8 @@ impl StyledText {
     }
 }
 
-/// The lines of a text that break between words, and between the characters of Chinese text. A word that is wider than
-/// `width` is a line.
+/// The lines of a text, broken between words and between the characters of Chinese text. A word that is wider than
+/// `width` is a line of its own.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for (piece, spaced) in pieces(text) {
@@ -96,8 +96,8 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The parts between which a line may break, each with whether a space precedes it: words, and wide (Chinese) characters
-/// with the punctuation that follows them.
+/// The parts between which a line may break, each with whether a space precedes it: words, and wide (Chinese)
+/// characters with the punctuation that follows them.
 fn pieces(text: &str) -> Vec<(&str, bool)> {
     let mut pieces = Vec::new();
     for word in text.split_whitespace() {
@@ -124,8 +124,8 @@ fn is_wide(c: char) -> bool {
 /// A table cell: one span per line.
 pub(super) type TableCell = Vec<Span>;
 
-/// A table whose first column has the names of its rows. Where the width is short, long headers take several lines; columns that
-/// still do not fit continue in another block below, because wrapped or cut figures cannot be read.
+/// A table whose first column has the names of its rows. If the width is short, long headers take several lines.
+/// Columns that still do not fit continue in another block below, because wrapped or cut figures cannot be read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TextTable {
     pub header: Vec<String>,
@@ -134,19 +134,22 @@ pub(super) struct TextTable {
 }
 
 const GAP: usize = 2;
-/// The most lines of a header.
+/// The maximum number of lines of a header.
 const HEADER_LINES: usize = 3;
+/// A header that is no wider than this is not broken.
+const NARROWEST: usize = 4;
 /// The maximum width of a name.
 const LONGEST_NAME: usize = 28;
 
 impl TextTable {
-    /// Renders the table at most `width` wide, or wider where a name and one column do not fit. A table without a figure
-    /// is not shown.
+    /// Renders the table at most `width` wide, or wider if a name and one column do not fit. A table without figures is
+    /// empty text.
     pub(super) fn render(&self, width: usize) -> StyledText {
         if !self.rows.iter().any(|row| row.iter().skip(1).flatten().any(|(_, text)| is_figure(text))) {
             return StyledText::default();
         }
         let widths = self.widths(width);
+        let wide = self.wide_widths();
         let name = widths.first().copied().unwrap_or(0);
         let mut out = StyledText::default();
         let mut from = 1;
@@ -160,7 +163,10 @@ impl TextTable {
             if from > 1 {
                 out.blank_line();
             }
-            self.block(&mut out, &widths, from, until);
+            // In a block with room, no header needs several lines.
+            let own = wide.get(from..until).unwrap_or_default();
+            let has_room = name + own.iter().map(|own| GAP + own).sum::<usize>() <= width;
+            self.block(&mut out, if has_room { &wide } else { &widths }, from, until);
             from = until;
         }
         out
@@ -169,7 +175,7 @@ impl TextTable {
     /// The table without the last columns that do not fit next to the others.
     pub(super) fn without_last_columns(mut self, width: usize) -> TextTable {
         let mut kept = self.header.len();
-        while kept > 2 && self.width_of_first(kept) > width {
+        while kept > 2 && self.narrowest(kept) > width {
             kept -= 1;
         }
         self.header.truncate(kept);
@@ -177,17 +183,47 @@ impl TextTable {
         self
     }
 
-    /// The width of the first columns beside each other.
-    fn width_of_first(&self, columns: usize) -> usize {
-        (0..columns).map(|column| self.column_width(column) + GAP).sum::<usize>() - GAP
+    /// Whether all columns fit beside each other.
+    pub(super) fn fits(&self, width: usize) -> bool {
+        self.narrowest(self.header.len()) <= width
     }
 
-    /// The widths of all columns; narrow ones where they do not fit beside each other otherwise.
+    /// The table without the column under this header.
+    pub(super) fn without_column(mut self, header: &str) -> TextTable {
+        if let Some(at) = self.header.iter().position(|own| own == header) {
+            self.header.remove(at);
+            self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+        self
+    }
+
+    /// The table with what stands in parentheses behind a figure on a line below it.
+    pub(super) fn with_parentheses_below(mut self) -> TextTable {
+        for cell in self.rows.iter_mut().flat_map(|row| row.iter_mut().skip(1)) {
+            let lines = cell.drain(..).flat_map(|(style, text)| match text.split_once(" (") {
+                Some((figure, more)) => vec![(style, figure.to_owned()), (style, format!("({more}"))],
+                None => vec![(style, text)],
+            });
+            *cell = lines.collect::<Vec<_>>();
+        }
+        self
+    }
+
+    /// The least width of the first columns beside each other.
+    fn narrowest(&self, columns: usize) -> usize {
+        (0..columns).map(|column| self.narrow_width(column) + GAP).sum::<usize>() - GAP
+    }
+
+    /// The widths of all columns with each header on one line.
+    fn wide_widths(&self) -> Vec<usize> {
+        (0..self.header.len()).map(|column| self.column_width(column)).collect()
+    }
+
+    /// The widths of all columns; narrow widths if the columns otherwise do not fit beside each other.
     fn widths(&self, width: usize) -> Vec<usize> {
-        let columns = 0..self.header.len();
-        let wide: Vec<usize> = columns.clone().map(|column| self.column_width(column)).collect();
+        let wide = self.wide_widths();
         let used: usize = wide.iter().map(|own| own + GAP).sum();
-        if used <= width + GAP { wide } else { columns.map(|column| self.narrow_width(column)).collect() }
+        if used <= width + GAP { wide } else { (0..wide.len()).map(|column| self.narrow_width(column)).collect() }
     }
 
     fn column_width(&self, column: usize) -> usize {
@@ -200,7 +236,7 @@ impl TextTable {
     fn narrow_width(&self, column: usize) -> usize {
         let wide = self.column_width(column);
         let Some(header) = self.header.get(column).filter(|_| column > 0) else { return wide };
-        let narrowest = (self.widest_cell(column)..wide).find(|width| {
+        let narrowest = (self.widest_cell(column).max(NARROWEST)..wide).find(|width| {
             let lines = wrapped(header, *width);
             lines.len() <= HEADER_LINES && lines.iter().all(|line| line.width() <= *width)
         });
@@ -224,7 +260,7 @@ impl TextTable {
         let height = headers.iter().map(Vec::len).max().unwrap_or(0);
         for level in 0..height {
             let heads = columns.iter().zip(&headers).flat_map(|(&column, lines)| {
-                // A short header stands right above the figures.
+                // A short header is directly above the figures.
                 let line = (level + lines.len()).checked_sub(height).and_then(|at| lines.get(at));
                 aligned((TextStyle::Dim, line.cloned().unwrap_or_default()), column, widths)
             });
@@ -242,7 +278,7 @@ impl TextTable {
     }
 }
 
-/// A padded span: names are left-aligned, figures right-aligned.
+/// A span with its padding: names are left-aligned, figures are right-aligned.
 fn aligned((style, text): Span, column: usize, widths: &[usize]) -> Vec<Span> {
     let width = widths.get(column).copied().unwrap_or(0);
     let text = if text.width() > width { shortened(&text, width) } else { text };
@@ -254,7 +290,7 @@ fn aligned((style, text): Span, column: usize, widths: &[usize]) -> Vec<Span> {
     }
 }
 
-/// A text that is at most `width` wide, with `…` where it was cut.
+/// A text that is at most `width` wide; it ends in `…` if it was cut.
 pub(super) fn fitted(text: &str, width: usize) -> String {
     if text.width() > width { shortened(text, width) } else { text.to_owned() }
 }

@@ -4,7 +4,7 @@ use super::breakdowns::{FigureTable, SURVIVAL_BY_AGE, breakdowns};
 use super::comparison_notes::{comparison_notes, differences, is_changed, margins, method_changes, unchanged};
 use super::compressions::compressions;
 use super::findings::{findings_sentences, gap_row};
-use super::notes::{caveats, has_answers, keeps_user_messages, panel_agreement, scale_warning, task_formula};
+use super::notes::{confounds, critical_warnings, has_answers, keeps_user_messages, task_formula, warnings};
 use super::numbers::{
     UNKNOWN, brackets, count, count_range, mark, percent_range, probability, range, score, share, signed, usd,
 };
@@ -18,10 +18,11 @@ use base::locale::Locale;
 use base::text::grouped;
 use stats::{DifferenceTest, Verdict};
 
-/// Probes of the task in the column of tokens per task.
+/// The number of probes of the task that the column of tokens per task is for.
 const PROBES: u32 = 10;
 
-/// The summary of a result set: scores, compression and cost, caveats. `width` is that of the terminal, at least 60.
+/// The summary of a result set: scores, compression and cost, and the notes on the set. `width` is that of the
+/// terminal, at least 60.
 pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> StyledText {
     let tr = translation(manifest.design.locale.of_report());
     let mut out = StyledText::default();
@@ -33,7 +34,7 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         heading.push((TextStyle::Warning, format!("  {}", tr.lexical)));
     }
     out.line(heading);
-    if let Some(warning) = scale_warning(summary, manifest, tr) {
+    for warning in critical_warnings(summary, manifest, tr) {
         out.paragraph(TextStyle::Warning, &warning, width);
     }
     out.blank_line();
@@ -46,7 +47,7 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         out.append(economy(summary, tr).render(width));
         out.blank_line();
     }
-    // Beside three tables of scores there is no room for it: there it is in report.md and on the page alone.
+    // If there are tables of scores, there is no room for this one: it is only in report.md and on the page.
     let leaves_out_ages = has_answers(&manifest.design);
     for table in compressions(summary, manifest, tr).into_iter().chain(breakdowns(summary, tr)) {
         if leaves_out_ages && table.id == SURVIVAL_BY_AGE {
@@ -56,17 +57,20 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         out.append(figures(table).render(width));
         out.blank_line();
         out.paragraph(TextStyle::Dim, &lead, width);
+        out.blank_line();
     }
     let explanations = [
         Some(tr.intervals.to_owned()),
         task_formula(summary, manifest, tr),
         summary.comparison.as_ref().map(|comparison| margins(comparison, tr)),
-        panel_agreement(summary, tr),
     ];
     explanations.iter().flatten().for_each(|text| out.paragraph(TextStyle::Dim, text, width));
     let offline = manifest.caveats.offline.then(|| tr.offline.to_owned());
-    for note in offline.into_iter().chain(caveats(summary, manifest, tr)) {
-        out.paragraph(TextStyle::Warning, &note, width);
+    for warning in offline.into_iter().chain(warnings(summary, manifest, tr)) {
+        out.paragraph(TextStyle::Warning, &warning, width);
+    }
+    for note in confounds(summary, &manifest.design, tr) {
+        out.paragraph(TextStyle::Dim, &note, width);
     }
     out
 }
@@ -129,16 +133,16 @@ pub(super) enum Medium {
     Markdown,
 }
 
-/// A column of compression and cost.
+/// A column of the table of compression and cost.
 pub(super) struct EconomyColumn {
     pub header: &'static str,
-    /// The medium that alone has this column; `None` for both.
+    /// The only medium with this column; `None` for both.
     only: Option<Medium>,
     pub value: EconomyValue,
 }
 
-/// The figure of a method, and below it in the terminal its interval and denominator, a line each: so the column stays
-/// narrow.
+/// The figure of a method. In the terminal its interval and denominator follow on lines of their own, so that the
+/// column stays narrow.
 type EconomyValue = fn(&MethodSummary, &Translation) -> TableCell;
 
 impl EconomyColumn {
@@ -159,8 +163,8 @@ fn missing_cells(cells: u64) -> TableCell {
     vec![(if cells == 0 { TextStyle::Dim } else { TextStyle::Bad }, grouped(cells))]
 }
 
-/// The columns of compression and cost; the terminal has room for fewer. Cells can be missing that did not fail: they were
-/// skipped or never reached.
+/// The columns of compression and cost; the terminal has room for fewer. Missing cells are a column besides failed
+/// cells, because cells are also missing if they were skipped or never reached.
 pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Medium) -> Vec<EconomyColumn> {
     let mut columns = vec![
         column(tr.coverage, coverage),
@@ -208,7 +212,7 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
     columns
 }
 
-/// Whether any context has more than a summary, so that what the summary alone has is another figure.
+/// Whether any context has more than a summary, so that the survival in the summary alone is a figure of its own.
 pub(super) fn has_summaries(summary: &Summary) -> bool {
     summary.methods.values().any(|method| method.economy.summary_survival.is_some())
 }
@@ -223,7 +227,8 @@ fn economy(summary: &Summary, tr: &Translation) -> TextTable {
     TextTable { header: header.map(str::to_owned).collect(), rows: rows.collect() }
 }
 
-/// The cells that there are, of all that the design asks for: contexts where nothing is judged.
+/// The cells that are present, out of those that the design asks for. If nothing is judged, contexts are counted
+/// instead.
 pub(super) fn coverage(method: &MethodSummary, tr: &Translation) -> TableCell {
     let [present, expected] = covered(method);
     let style = if is_incomplete(method) { TextStyle::Bad } else { TextStyle::Plain };
@@ -241,14 +246,14 @@ pub(super) fn is_incomplete(method: &MethodSummary) -> bool {
     present < expected
 }
 
-/// How many cells or contexts there are, and how many there should be.
+/// How many cells or contexts are present, and how many there should be.
 fn covered(method: &MethodSummary) -> [u64; 2] {
     let cells = &method.cells;
     let judged = [cells.judged, cells.judged + cells.failed + cells.missing];
     if judged[1] > 0 { judged } else { [method.compression.contexts, method.compression.expected] }
 }
 
-/// Answers that assert another value, of those whose context lost every expected fact.
+/// The share of answers that assert another value, out of those whose context lost every expected fact.
 fn overclaims(method: &MethodSummary, tr: &Translation) -> TableCell {
     match &method.economy.overclaim {
         Some(overclaim) => share_cell(&overclaim.other_value, tr),
@@ -358,7 +363,7 @@ fn difference_row(name: String, judged: &DifferenceTest, tr: &Translation) -> Ve
     ]
 }
 
-/// The smallest detectable change, where there is no evidence: next to a verdict it would read as a bound on it.
+/// The smallest detectable change, only if there is no evidence: next to a verdict, readers would take it for a bound.
 pub(super) fn detectable(judged: &DifferenceTest) -> String {
     score(judged.mdd.filter(|_| judged.verdict == Verdict::NoEvidence))
 }

@@ -1,4 +1,4 @@
-//! Reports as people read them.
+//! Reports as people see them.
 
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{FactClass, FactOutcome};
@@ -40,10 +40,10 @@ fn set(manifest: Manifest, rows: Vec<Row>) -> ResultSet {
     ResultSet::gather(manifest, rows.into_iter().map(Ok)).unwrap()
 }
 
-/// Probes of each fixture in comparisons: enough that the noise of grading does not decide.
+/// The number of probes of each fixture in comparisons: enough that the noise of grading is small.
 const PROBES: u32 = 10;
 
-/// The same set with so many probes, all of them graded alike.
+/// A set with [`PROBES`] probes per fixture, all with the grades of `rows`.
 fn of_many(manifest: Manifest, rows: &[Row]) -> ResultSet {
     let fixtures = design(&METHODS, &FIXTURES.map(|name| (name, PROBES)), 3).fixtures;
     let design = Design { fixtures, ..manifest.design };
@@ -198,7 +198,7 @@ fn the_sentence_names_what_changed_in_both_languages() {
     assert!(chinese.starts_with("提升：anchored +0.49"), "{chinese}");
 }
 
-/// The sentence on one side of a comparison, in a language.
+/// The headline of a comparison of two sets of rows; `design` changes the design of both.
 fn sentence_of(judged: &[Row], baseline: &[Row], design: impl Fn(&mut Design)) -> String {
     let manifest = |label: &str| {
         let mut manifest = manifest(label);
@@ -211,7 +211,7 @@ fn sentence_of(judged: &[Row], baseline: &[Row], design: impl Fn(&mut Design)) -
     sentence(&a.manifest, &summarize(&a, Some(compared)))
 }
 
-/// Rows of a constraint that the contexts of `anchored` have or lost, with answers that lack it.
+/// Rows of a constraint that the contexts of `anchored` keep or lose, depending on `class`.
 fn constraint_rows(class: FactClass) -> Vec<Row> {
     let anchored = rows("anchored", 1.0, 1_800).into_iter().map(|mut row| {
         row.is_constraint = true;

@@ -1,4 +1,4 @@
-//! The texts of reports in the language of the pipeline. Ids, JSON and the command line stay English.
+//! The texts of reports in the language of the pipeline. Ids and JSON are always in English.
 
 use crate::judge::Dimension;
 use crate::probe::ProbeType;

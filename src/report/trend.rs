@@ -1,4 +1,4 @@
-//! Trends: the scores of result sets in the order of time, as a table's cells and as a page.
+//! Trends: the scores of result sets in the order of time, as cells of a table and as a page.
 
 use std::fmt::Write as _;
 
@@ -27,12 +27,12 @@ pub struct TrendPoint {
     /// The git commit of the project; null where none was recorded.
     pub commit: Option<String>,
     pub complete: bool,
-    /// What was measured differs from the point before: fixtures, questions, rubric, answerers or judges. Scores before
-    /// and after cannot be compared.
+    /// Whether fixtures, questions, rubric, answerers or judges differ from those of the point before, so that its
+    /// scores cannot be compared with these.
     pub measured_otherwise: bool,
     /// By method, in the order of the pipeline: `overall` and each dimension.
     pub methods: Vec<(String, Vec<(String, TrendScore)>)>,
-    /// Those of them that keep everything or nothing.
+    /// The methods that keep everything or nothing.
     #[serde(skip)]
     pub anchors: Vec<String>,
 }
@@ -44,13 +44,13 @@ impl TrendPoint {
     }
 }
 
-/// The methods of all points, in the order in which they come.
+/// The methods of all points, in the order of their first occurrence.
 pub fn trend_methods(points: &[TrendPoint]) -> Vec<&str> {
     let methods = points.iter().flat_map(|point| &point.methods).map(|(method, _)| method.as_str());
     methods.collect::<IndexSet<_>>().into_iter().collect()
 }
 
-/// The dimensions of all points, likewise.
+/// The dimensions of all points, in the order of their first occurrence.
 pub fn trend_dimensions(points: &[TrendPoint]) -> Vec<&str> {
     let methods = points.iter().flat_map(|point| &point.methods);
     let dimensions = methods.flat_map(|(_, dimensions)| dimensions).map(|(dimension, _)| dimension.as_str());
@@ -68,19 +68,19 @@ pub fn short_commit(point: &TrendPoint) -> String {
     point.commit.as_ref().map_or_else(|| "–".to_owned(), |commit| commit.chars().take(10).collect())
 }
 
-/// What stands behind the label of a result set that is not complete.
+/// What follows the label of a result set: a note if the set is not complete, otherwise nothing.
 pub fn incomplete(point: &TrendPoint) -> &'static str {
     if point.complete { "" } else { word(" (incomplete)", "（不完整）") }
 }
 
-/// `3.87 [3.55, 4.19]`; a dash where nothing was measured.
+/// `3.87 [3.55, 4.19]`; a dash if nothing was measured.
 pub fn score_text(score: Option<TrendScore>) -> String {
     let Some(TrendScore { value, ci95 }) = score else { return "–".to_owned() };
     let interval = ci95.map(|[low, high]| format!(" [{low:.2}, {high:.2}]")).unwrap_or_default();
     format!("{value:.2}{interval}")
 }
 
-/// The mark of each method, as the report of each result set has it.
+/// The mark of each method, the same as in the report of each result set.
 fn marks(points: &[TrendPoint], methods: &[&str]) -> Vec<Mark> {
     let mut number = 0;
     let marks = methods.iter().map(|method| {
@@ -93,7 +93,8 @@ fn marks(points: &[TrendPoint], methods: &[&str]) -> Vec<Mark> {
     marks.collect()
 }
 
-/// One page in the language that is printed, which needs no network and no script: a chart and a table for `overall` and each dimension.
+/// A page in the printed language, which needs no network and no script: a chart and a table for `overall` and for each
+/// dimension.
 pub fn trend_page(points: &[TrendPoint]) -> String {
     let methods = trend_methods(points);
     let marked: Vec<(&str, Mark)> = methods.iter().copied().zip(marks(points, &methods)).collect();
@@ -111,7 +112,11 @@ pub fn trend_page(points: &[TrendPoint]) -> String {
     body.push_str("</ul>\n");
     for dimension in trend_dimensions(points) {
         let name = escape(&trend_dimension_name(dimension));
-        let _ = writeln!(body, "<section><h2>{name}</h2>\n{}", chart(points, &marked, dimension));
+        let _ = writeln!(
+            body,
+            "<section><h2>{name}</h2>\n<div class=\"wide\" tabindex=\"0\">{}</div>",
+            chart(points, &marked, dimension)
+        );
         body.push_str(&table(points, &methods, dimension));
         body.push_str("</section>\n");
     }
@@ -174,7 +179,7 @@ fn chart(points: &[TrendPoint], methods: &[(&str, Mark)], dimension: &str) -> St
     svg
 }
 
-/// The scores of one method: marks with their intervals, joined where they can be compared.
+/// The scores of one method: marks with their intervals, joined by lines where they can be compared.
 fn line(points: &[TrendPoint], method: &str, dimension: &str, mark: Mark, x: &dyn Fn(usize) -> f64) -> String {
     let mut svg = format!("<g class=\"{}\">\n", mark.class());
     let mut before: Option<(f64, f64)> = None;
@@ -208,26 +213,29 @@ fn line(points: &[TrendPoint], method: &str, dimension: &str, mark: Mark, x: &dy
 }
 
 fn table(points: &[TrendPoint], methods: &[&str], dimension: &str) -> String {
-    let columns = [word("label", "标签"), word("began (UTC)", "开始（UTC）"), word("commit", "提交")];
-    let columns = columns.map(|column| format!("<th>{column}</th>")).concat();
-    let mut html = format!("<div class=\"wide\"><table><thead><tr>{columns}");
+    // Where the page is narrow, the scores are seen and the rest scrolls.
+    let mut html = format!("<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>{}</th>", word("label", "标签"));
     for method in methods {
         let _ = write!(html, "<th>{}</th>", escape(method));
     }
-    html.push_str("</tr></thead><tbody>\n");
+    let _ = writeln!(
+        html,
+        "<th>{}</th><th>{}</th></tr></thead><tbody>",
+        word("began (UTC)", "开始（UTC）"),
+        word("commit", "提交")
+    );
     for point in points {
         let note = incomplete(point);
-        let _ = write!(
+        let _ = write!(html, "<tr><td>{}{note}</td>", escape(&point.label));
+        for method in methods {
+            let _ = write!(html, "<td>{}</td>", score_text(point.score(method, dimension)).replacen(' ', "<br>", 1));
+        }
+        let _ = writeln!(
             html,
-            "<tr><td>{}{note}</td><td>{}</td><td>{}</td>",
-            escape(&point.label),
+            "<td>{}</td><td>{}</td></tr>",
             escape(&short_time(&point.started)),
             escape(&short_commit(point))
         );
-        for method in methods {
-            let _ = write!(html, "<td>{}</td>", score_text(point.score(method, dimension)));
-        }
-        html.push_str("</tr>\n");
     }
     html.push_str("</tbody></table></div>\n");
     html
@@ -255,7 +263,7 @@ mod tests {
         let joined = |page: &str| page.matches("class=\"line\"").count();
         let page = trend_page(&[point("a", 3.0, false), point("<b>", 3.5, false), point("c", 4.0, true)]);
         assert_eq!((joined(&page), page.matches("class=\"change\"").count()), (1, 1));
-        assert!(page.contains("3.50 [3.30, 3.70]") && page.contains("&lt;b&gt;") && !page.contains("<b>"));
+        assert!(page.contains("3.50<br>[3.30, 3.70]") && page.contains("&lt;b&gt;") && !page.contains("<b>"));
         assert!(page.contains("2026-01-02 03:04") && page.contains("0123456789<"));
     }
 

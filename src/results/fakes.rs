@@ -12,7 +12,7 @@ use crate::probe::ProbeType;
 use base::locale::Locale;
 use models::Settings;
 
-pub(crate) fn asked(name: &str, model: &str) -> ModelInfo {
+pub(crate) fn model_info(name: &str, model: &str) -> ModelInfo {
     ModelInfo {
         name: name.into(),
         model: model.into(),
@@ -43,7 +43,7 @@ pub(crate) fn method(name: &str, strategy: &str) -> MethodInfo {
     }
 }
 
-/// A design of these methods, given as (name, strategy), on fixtures of these numbers of recall probes.
+/// A design of these methods (name, strategy) on these fixtures (name, number of recall probes).
 pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u32) -> Design {
     let rubric = Rubric::built_in(Locale::En);
     let criteria = rubric.criteria().iter().map(|c| CriterionWeight {
@@ -59,8 +59,8 @@ pub(crate) fn design(methods: &[(&str, &str)], fixtures: &[(&str, u32)], runs: u
         judge_context: true,
         focus_topic: None,
         methods: methods.iter().map(|(name, strategy)| method(name, strategy)).collect(),
-        answerers: vec![asked("agent", "test/agent-1")],
-        judges: vec![asked("judge", "test/judge-1")],
+        answerers: vec![model_info("agent", "test/agent-1")],
+        judges: vec![model_info("judge", "test/judge-1")],
         rubric: RubricInfo { digest: rubric.digest(), scope: Scope::ByType, criteria: criteria.collect() },
         constraints: None,
         fixtures: fixtures.iter().map(|(name, probes)| fixture(name, *probes)).collect(),
@@ -85,7 +85,7 @@ fn fixture(name: &str, probes: u32) -> FixtureInfo {
     }
 }
 
-/// A row of probe `p1` with this score in every one of `dimensions`.
+/// A row of probe `p1` with these scores by dimension.
 pub(crate) fn row(fixture: &str, method: &str, run: u32, scores: &[(Dimension, f64)]) -> Row {
     let [compress, answer, judge] =
         ["compress", "answer", "judge"].map(|part| ActionKey(Digest::hash(format!("{fixture} {method} {run} {part}"))));

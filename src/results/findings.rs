@@ -1,5 +1,6 @@
-//! What one result set shows about its methods as a whole: how far they lie apart in each dimension, and whether their
-//! order is the same in all parts of the set. Ceiling and floor are no methods to choose from, so they take no part.
+//! What one result set shows about all its methods together: how far apart they are in each dimension, and whether
+//! their order is the same in all parts of the set. Ceiling and floor are left out, because nobody chooses between
+//! them.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,33 +9,34 @@ use super::result_set::level::{OVERALL, ScoreEstimates};
 use super::summary::{MethodSummary, Summary};
 use stats::thresholds::MARGIN;
 
-/// How far methods lie apart, and where. Descriptions, not tests.
+/// How far apart methods are, and where. These figures describe; they are no tests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MethodFindings {
-    /// From the best to the worst method: of `overall`, then of each dimension; empty for under two methods.
+    /// The gap between the best and the worst method in `overall`, then in each dimension; empty for fewer than two
+    /// methods.
     pub gaps: Ordered<MethodGap>,
-    /// Whether the order holds by length of session; null where all sessions have one length.
+    /// Whether the order is the same for all lengths of session; null where all sessions have one length.
     pub by_length: Option<OrderCheck>,
-    /// Whether it holds by kind of session, which fixtures have as tags; null where there is only one.
+    /// Whether it is the same for all kinds of session (the tags of fixtures); null where there is only one kind.
     pub by_kind: Option<OrderCheck>,
 }
 
-/// Fewest probes on which methods are compared: of one or two, every difference is the question's.
+/// The fewest probes on which methods are compared: with one or two, a difference may come from the question.
 pub const FEWEST_PROBES: usize = 3;
 
 /// The distance of the best method from the worst.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodGap {
-    /// The method of the highest level; the first of equals.
+    /// The method with the highest level; of equals the first.
     pub best: String,
-    /// The method of the lowest level; the first of equals.
+    /// The method with the lowest level; of equals the first.
     pub worst: String,
     /// How far apart they are, in points.
     pub points: f64,
 }
 
 impl MethodGap {
-    /// Whether methods hardly differ: by less than what is worth a verdict.
+    /// Whether the methods hardly differ: by less than a verdict needs.
     pub fn is_small(&self) -> bool {
         self.points < MARGIN
     }
@@ -43,9 +45,9 @@ impl MethodGap {
 /// Whether methods have the same order in all groups of sessions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OrderCheck {
-    /// How many groups were compared with the whole.
+    /// How many groups were compared with the whole set.
     pub groups: usize,
-    /// Groups with two methods the other way round, each time by 0.3 points or more.
+    /// Groups in which two methods change places, where each leads by 0.3 points or more.
     pub reversed: Vec<String>,
 }
 
@@ -53,7 +55,7 @@ pub struct OrderCheck {
 type GroupLevels = fn(&MethodSummary) -> &Ordered<ScoreEstimates>;
 
 impl MethodFindings {
-    /// From the methods of a summary.
+    /// Compares the methods of a summary.
     pub fn new(summary: &Summary) -> MethodFindings {
         if summary.probes < FEWEST_PROBES {
             return MethodFindings::default();
@@ -75,7 +77,7 @@ impl MethodFindings {
                 .map(|(name, method)| (*name, method.dimensions.get(dimension).and_then(|level| level.median)));
             gaps.extend(gap(levels).map(|gap| (dimension.clone(), gap)));
         }
-        // The tags of one session are no kinds of session.
+        // One session may have several tags, but it is one session.
         let is_several = summary.fixtures.len() > 1;
         MethodFindings {
             gaps,
@@ -85,13 +87,12 @@ impl MethodFindings {
     }
 }
 
-/// The gap of one dimension; `None` unless two methods have a level.
+/// The gap in one dimension; `None` unless two methods have a level.
 fn gap<'n>(levels: impl Iterator<Item = (&'n String, Option<f64>)>) -> Option<MethodGap> {
     let known: Vec<(&String, f64)> = levels.filter_map(|(name, level)| Some((name, level?))).collect();
     let best = known.iter().copied().reduce(|best, next| if next.1 > best.1 { next } else { best })?;
     let worst = known.iter().copied().reduce(|worst, next| if next.1 < worst.1 { next } else { worst })?;
-    let found = MethodGap { best: best.0.clone(), worst: worst.0.clone(), points: best.1 - worst.1 };
-    (known.len() > 1).then_some(found)
+    (known.len() > 1).then(|| MethodGap { best: best.0.clone(), worst: worst.0.clone(), points: best.1 - worst.1 })
 }
 
 fn check_order(methods: &[(&String, &MethodSummary)], levels: GroupLevels) -> Option<OrderCheck> {
@@ -102,7 +103,7 @@ fn check_order(methods: &[(&String, &MethodSummary)], levels: GroupLevels) -> Op
     (groups.len() > 1).then_some(OrderCheck { groups: groups.len(), reversed })
 }
 
-/// Whether two methods are the other way round in a group.
+/// Whether two methods change places in a group.
 fn is_reversed(methods: &[(&String, &MethodSummary)], levels: GroupLevels, group: &str) -> bool {
     let pairs = methods.iter().flat_map(|(_, one)| methods.iter().map(move |(_, other)| (one, other)));
     let mut leads = pairs.filter_map(|(one, other)| {

@@ -1,14 +1,14 @@
-//! The main result of a result set as values: what one sentence says of it. `report` words it.
+//! The main result of a result set as values. `report` puts it into a sentence.
 
 use serde::{Deserialize, Serialize};
 
 use base::locale::Locale;
 use stats::{Interval, NoEvidenceReason, Verdict};
 
-/// `headline` in JSON: the main result, and the sentence that says it.
+/// `headline` in JSON: the main result, and the sentence that states it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Headline {
-    /// What came out; `kind` and `values` are stable.
+    /// The result; `kind` and `values` are stable.
     #[serde(flatten)]
     pub result: MainResult,
     /// The language of `text`.
@@ -21,9 +21,9 @@ pub struct Headline {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "values", rename_all = "snake_case")]
 pub enum MainResult {
-    /// Too much is missing to say more.
+    /// Too many cells are missing to say more.
     Incomplete(MissingCells),
-    /// Ceiling and floor are too close for any figure between them.
+    /// Ceiling and floor are too close together for a figure between them to mean anything.
     Unscaled(NarrowScale),
     /// Built-in rules stood in for a model.
     Sample,
@@ -31,7 +31,8 @@ pub enum MainResult {
     Retention(MainLevels),
     /// Scores, where retention is not defined.
     Scores(MainLevels),
-    /// What contexts have of what sessions needed later, beyond the newest text of their size, where nothing was graded.
+    /// Where nothing was graded: how much more of what sessions needed later a context has than the newest text of its
+    /// size.
     Lift(MainLevels),
     /// Nothing was measured.
     Empty,
@@ -41,20 +42,20 @@ pub enum MainResult {
     Regressed(MainChange),
     /// Some methods got better and some worse.
     Mixed(MainChange),
-    /// Something changed, and neither was shown.
+    /// Something changed, but neither an improvement nor a regression was shown.
     NoEvidence(MainChange),
     /// The same answers with the same grades.
     Unchanged(MainChange),
 }
 
-/// How much of a set there is.
+/// How complete a set is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingCells {
     /// Cells with a grade.
     pub judged: u64,
     /// Cells that failed.
     pub failed: u64,
-    /// All that the design asks for.
+    /// Cells that the design asks for.
     pub expected: u64,
 }
 
@@ -65,7 +66,7 @@ pub struct NarrowScale {
     pub difference: f64,
 }
 
-/// A method's figure.
+/// A method with its main figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodLevel {
     /// The method.
@@ -83,11 +84,11 @@ pub struct MethodLevel {
 pub struct MainLevels {
     /// The method with the highest figure.
     pub best: MethodLevel,
-    /// Methods whose interval overlaps that of the best one: no order is known between them and it. Highest first.
+    /// Methods whose interval overlaps that of the best one, so that their order is not known. Highest first.
     pub indistinguishable: Vec<MethodLevel>,
     /// Methods below the best one, highest first.
     pub lower: Vec<MethodLevel>,
-    /// Fixtures that the figure of the best method rests on.
+    /// The number of fixtures in the figure of the best method.
     pub fixtures: usize,
 }
 
@@ -96,24 +97,24 @@ pub struct MainLevels {
 pub struct MainChange {
     /// What it is compared with.
     pub baseline: String,
-    /// Methods with a verdict, and dimensions that regressed where `overall` of their method did not; where there is none
-    /// of them, the methods that changed. Regressions first, then the largest difference.
+    /// Methods with a verdict, and dimensions that regressed although the method's `overall` did not; if there are
+    /// none, the methods that changed. Regressions come first, then the largest differences.
     pub methods: Vec<MethodChange>,
-    /// The mean over the methods that changed, where it has a verdict and no method has one.
+    /// The mean over the methods that changed, if it has a verdict and no method has one.
     pub mean: Option<MethodChange>,
     /// Methods that fail more often than in the baseline.
     pub less_reliable: Vec<String>,
     /// Constraints of the user that contexts of the baseline have and most of this side lost.
     pub constraints_lost: Vec<ConstraintLoss>,
-    /// How many methods changed without a verdict, beside those in `methods`.
+    /// How many methods changed without a verdict and are not in `methods`.
     pub no_evidence: usize,
     /// How many methods have the same answers with the same grades.
     pub unchanged: usize,
-    /// What was edited; null where nothing is known to be.
+    /// What was edited; null if no edit is known.
     pub edit: Option<EditNote>,
-    /// Tokens of the contexts of `methods` as a change against the baseline: 0.75 is 75% more.
+    /// How the tokens of the contexts of `methods` changed against the baseline: 0.75 is 75% more.
     pub tokens: Option<f64>,
-    /// Whether a judge that has changed would explain a verdict of `methods` or `mean`, and was not checked.
+    /// Whether a changed judge would explain a verdict of `methods` or `mean`, and this was not checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drift_unchecked: bool,
     /// Whether a winner was tested on fixtures that no try used.
@@ -121,26 +122,26 @@ pub struct MainChange {
     pub confirms: bool,
     /// Whether built-in rules stood in for a model.
     pub lexical: bool,
-    /// How many answerers show the same, where there are several.
+    /// How many answerers give the same result, if there are several.
     pub answerers: Option<AnswererAgreement>,
 }
 
 /// The change of one method.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodChange {
-    /// The method, or how many the mean is of.
+    /// The method; for the mean, the number of methods.
     pub method: String,
-    /// What differs: `overall`, the id of a dimension, or `needed` where nothing was graded.
+    /// `overall`, the id of a dimension, or `needed` where nothing was graded.
     pub measure: String,
     /// In points, or as a share for `needed`.
     pub difference: f64,
     /// 95% interval of the difference; null on one fixture.
     pub ci95: Option<Interval>,
-    /// What it shows.
+    /// What the difference shows.
     pub verdict: Verdict,
-    /// Why it shows nothing.
+    /// Why it shows nothing, if it does.
     pub reason: Option<NoEvidenceReason>,
-    /// Which try of its design it is; null where nothing is corrected for tries.
+    /// The number of this try of the method; null where nothing is corrected for tries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried: Option<usize>,
     /// The smallest difference that would be detected.
@@ -154,11 +155,11 @@ pub struct ConstraintLoss {
     pub method: String,
     /// The constraint.
     pub fact: String,
-    /// Whether a judge finds it in no answer, so that the gate fails; else no judge was asked.
+    /// Whether a judge found it in no answer, so that the gate fails; otherwise no judge was asked.
     pub is_confirmed: bool,
 }
 
-/// What was edited, as far as one phrase can say it.
+/// What was edited, in as much detail as one phrase has room for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "what", rename_all = "snake_case")]
 pub enum EditNote {
@@ -174,7 +175,7 @@ pub enum EditNote {
     Several(usize),
 }
 
-/// How many answerers show what the first one shows.
+/// How many answerers give the same result as the first one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswererAgreement {
     /// Answerers with the same kind of result, the first one included.

@@ -4,8 +4,9 @@
 //! scores, and summaries and comparisons are computed from these two alone. Invariants: the order of rows changes
 //! nothing; the same rows give the same bytes; what is unknown is null, never 0.
 //!
-//! From below: `files` reads and writes a results folder, `result_set` has its scores in memory, `aggregates` computes the
-//! figures of each method, `comparison` sets two result sets against each other, and `summary` puts all of it together.
+//! From below: `files` reads and writes a results folder, `result_set` has its scores in memory, `aggregates` computes
+//! the figures of each method, `comparison` sets two result sets against each other, and `summary` puts all of it
+//! together.
 //!
 //! Deliberately absent: cache and network, times outside the manifest, and wording, which is the business of `report`.
 

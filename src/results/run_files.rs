@@ -68,7 +68,7 @@ pub struct ProbeRun<'s> {
 /// Scores of the dimensions measured, by name.
 type NamedScores = Ordered<f64, &'static str>;
 
-/// One file a fixture and run that has a judged cell, in the order of the matrix.
+/// One file for each fixture and run with a judged cell, in the order of the matrix.
 pub fn run_files<'s>(set: &'s ResultSet) -> impl Iterator<Item = RunFile<'s>> {
     let variants: Vec<VariantFiles<'s>> =
         set.variants.iter().enumerate().map(|(ix, variant)| VariantFiles::new(set, ix, variant)).collect();
@@ -79,7 +79,7 @@ pub fn run_files<'s>(set: &'s ResultSet) -> impl Iterator<Item = RunFile<'s>> {
         label: set.manifest.label.clone(),
         fixture: info.name.clone(),
         run,
-        methods: variants.iter().filter_map(|variant| Some((variant.key, variant.method(fixture, run)?))).collect(),
+        methods: variants.iter().filter_map(|variant| Some((variant.key, variant.method_run(fixture, run)?))).collect(),
     });
     files.filter(|file| !file.methods.is_empty())
 }
@@ -99,11 +99,11 @@ impl<'s> VariantFiles<'s> {
         VariantFiles { set, variant: ix, key: &variant.key, judged, runs }
     }
 
-    fn method(&self, fixture: usize, run: u32) -> Option<MethodRun<'s>> {
-        let on = self.runs.by_fixture.iter().find(|on| on.fixture == fixture)?;
-        let dimensions = scores(|dimension| in_run(&on.dimension(dimension)?.values, run));
+    fn method_run(&self, fixture: usize, run: u32) -> Option<MethodRun<'s>> {
+        let runs = self.runs.by_fixture.iter().find(|runs| runs.fixture == fixture)?;
+        let dimensions = scores(|dimension| in_run(&runs.dimension(dimension)?.values, run));
         let probes = self.judged.range(self.set.scores.span(fixture));
-        let probes: Vec<ProbeRun<'s>> = probes.filter_map(|probe| self.probe(*probe, run)).collect();
+        let probes: Vec<ProbeRun<'s>> = probes.filter_map(|probe| self.probe_run(*probe, run)).collect();
         (!probes.is_empty()).then(|| MethodRun {
             overall: mean(&dimensions),
             aggregate_score: mean(&dimensions),
@@ -113,7 +113,7 @@ impl<'s> VariantFiles<'s> {
         })
     }
 
-    fn probe(&self, probe: usize, run: u32) -> Option<ProbeRun<'s>> {
+    fn probe_run(&self, probe: usize, run: u32) -> Option<ProbeRun<'s>> {
         let info = self.set.probes.get(probe)?;
         let dimensions = scores(|dimension| in_run(self.set.scores.by_run(self.variant, probe, dimension), run));
         let answers = self.set.answers(self.variant);
@@ -132,7 +132,7 @@ impl<'s> VariantFiles<'s> {
     }
 }
 
-/// The value of a run, which is counted from 1.
+/// The value of a run; runs count from 1.
 fn in_run(by_run: &[Option<f64>], run: u32) -> Option<f64> {
     *by_run.get((run as usize).checked_sub(1)?)?
 }

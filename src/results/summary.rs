@@ -53,30 +53,30 @@ pub struct Summary {
     pub runs: u32,
     /// Fixtures, in the order of the matrix.
     pub fixtures: Vec<String>,
-    /// The built-in rules stood in for a model: every table says so.
+    /// Whether the built-in rules replaced a model, which every table says.
     pub lexical: bool,
-    /// The answers that scores and verdicts are of.
+    /// Which answers have the scores and verdicts: those with a search or those without.
     #[serde(default, skip_serializing_if = "Book::is_closed")]
     pub primary: Book,
     /// The dimensions that `overall` is the mean of.
     pub overall_dimensions: Vec<Dimension>,
-    /// Probes that the figures of all methods rest on.
+    /// How many probes all methods have; every figure is computed from these.
     #[serde(default)]
     pub probes: usize,
-    /// Probes that some methods have and others lack: tables leave them out.
+    /// How many probes some methods have and others lack: tables leave them out.
     pub uncommon_probes: usize,
     /// The methods, in the order of the pipeline.
     pub methods: Ordered<MethodSummary>,
-    /// Variance components by dimension, averaged over the methods but ceiling and floor.
+    /// Variance components by dimension, averaged over all methods except ceiling and floor.
     pub noise: Ordered<Components>,
     /// The share of each component in the variance of all dimensions.
     pub variance_shares: Ordered<f64>,
     /// Dimensions that `overall` leaves out, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<ExcludedDimension>,
-    /// Whether ceiling and floor lie apart.
+    /// Whether ceiling and floor are far enough apart.
     pub scale: ScaleCheck,
-    /// How far judges agree with one another and with themselves.
+    /// How well judges agree with one another and with themselves.
     pub judges: JudgeQuality,
     /// The points on which needed-later recall and the cost of compressions rest; null without contexts.
     pub needed_points: Option<NeededPoints>,
@@ -92,7 +92,7 @@ pub struct Summary {
 pub struct MethodSummary {
     /// The strategy, as a pipeline writes it.
     pub strategy: String,
-    /// What it keeps verbatim beside its summary, as `20k`; absent where that is nothing.
+    /// What it keeps verbatim besides its summary, as in `20k`; absent where that is nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
     /// The name of the answerer; empty where nothing is answered.
@@ -105,11 +105,11 @@ pub struct MethodSummary {
     pub by_probe_type: Ordered<ScoreEstimates>,
     /// By fixture: `overall` and dimensions.
     pub by_fixture: Ordered<ScoreEstimates>,
-    /// By fixture tag, likewise.
+    /// By fixture tag: `overall` and dimensions.
     pub by_tag: Ordered<ScoreEstimates>,
-    /// By compression cycle: the first point, the second and so on.
+    /// By compression cycle: at the first point, at the second and so on.
     pub by_cycle: Vec<Cycle>,
-    /// By length of the transcript, in tokens replaced.
+    /// By length of the transcript, measured in the tokens that were replaced.
     pub by_length: Ordered<ScoreEstimates>,
     /// Where it is weakest.
     pub weakest: Weakest,
@@ -125,52 +125,52 @@ pub struct MethodSummary {
     /// answers.
     #[serde(default)]
     pub literal_check: Option<LiteralCheck>,
-    /// What one compression takes.
+    /// What one compression costs in tokens, time and money.
     pub compression: CompressionCost,
-    /// What contexts still have, by the compressions since it was last said; null where nothing has an age.
+    /// What contexts still have, by the number of compressions since the session last mentioned it; null where nothing
+    /// has an age.
     pub survival_by_age: Option<SurvivalByAge>,
-    /// What compactions free and leave, and after how many nothing is freed any more; null where no session was
-    /// compressed more than once.
+    /// How many tokens a compaction frees and leaves, and after how many compactions nothing more is freed; null where
+    /// no session was compressed more than once.
     pub lifetime: Option<LifeCycle>,
-    /// How often contexts still have a rule that was put into their sessions; null where none was.
+    /// How often contexts still have a rule that was put into their sessions; null if none was put in.
     pub constraints: Option<ConstraintSummary>,
     /// (score − floor) / (ceiling − floor).
     pub retention: Retention,
     /// Variance components by dimension.
     pub noise: Ordered<Components>,
-    /// Runs that did work of their own, the fewest over fixtures; null where nothing was judged.
+    /// How many runs did work of their own: the smallest number over fixtures; null where nothing was judged.
     pub real_runs: Option<f64>,
-    /// What a search in what was replaced brings; null where the answerer cannot search.
+    /// What answers gain by a search in the replaced messages; null where the answerer cannot search.
     #[serde(default)]
     pub open_book: Option<OpenBookSummary>,
-    /// Contexts in which it kept all that it was to replace, which are in none of the other figures; absent where there are
-    /// none.
+    /// Contexts in which the method replaced nothing, which no other figure includes; absent where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_compressed: Option<NotCompressed>,
     /// How many of its cells were judged, failed or are missing.
     pub cells: CellCounts,
-    /// Share of the answers that the token limit cut off, whether they were graded or failed for it; null where nothing
-    /// was answered.
+    /// The share of answers that the token limit cut off, whether they were graded or failed; null where nothing was
+    /// answered.
     pub truncated_share: Option<f64>,
 }
 
-/// Where a method is weakest: what to look at first when its prompt is edited. The first of equals.
+/// Where a method is weakest, which is what to look at first when its prompt is edited; of equals the first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Weakest {
-    /// The dimension of the lowest level.
+    /// The dimension with the lowest level.
     pub dimension: Option<Lowest>,
-    /// The probe type of the lowest `overall`.
+    /// The probe type with the lowest `overall`.
     pub probe_type: Option<Lowest>,
-    /// The heading of the compression prompt whose facts survive least; null where none was lost.
+    /// The heading of the compression prompt whose facts survive least; null where no fact was lost.
     pub heading: Option<Lowest>,
 }
 
 /// The lowest of several figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lowest {
-    /// What it is of.
+    /// The dimension, probe type or heading.
     pub name: String,
-    /// A level, or the share of facts that survive.
+    /// Its level, or the share of its facts that survive.
     pub value: f64,
 }
 
@@ -183,7 +183,7 @@ impl Lowest {
 }
 
 impl MethodSummary {
-    /// Whether it is a ceiling or a floor: no candidate, but what candidates are measured by.
+    /// Whether it is a ceiling or a floor: not a candidate, but an end of the scale for candidates.
     pub fn is_anchor(&self) -> bool {
         [BuiltInStrategy::Full, BuiltInStrategy::None].iter().any(|rule| rule.name() == self.strategy)
     }
@@ -247,29 +247,29 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     }
 }
 
-/// The probes judged in every method that has any, and those judged in some. Neither has those at which one of these methods
-/// compressed nothing.
+/// The probes that were judged for every variant with judged probes, and those that were judged for some variant. Both
+/// without the probes where one of these variants compressed nothing.
 fn common_probes(set: &ResultSet) -> (Subset, Subset) {
     let variants = (0..set.variants.len()).map(|variant| (variant, set.scores.judged(variant)));
-    let judged: Vec<(usize, Subset)> = variants.filter(|(_, own)| !own.is_empty()).collect();
+    let judged: Vec<(usize, Subset)> = variants.filter(|(_, probes)| !probes.is_empty()).collect();
     let apart: Subset = judged.iter().flat_map(|(variant, _)| set.probes_apart(*variant)).collect();
-    let some: Subset = judged.iter().flat_map(|(_, own)| own).copied().collect();
-    let all = judged.into_iter().map(|(_, own)| own).reduce(|common, own| &common & &own).unwrap_or_default();
-    (all, &some - &apart)
+    let some: Subset = judged.iter().flat_map(|(_, probes)| probes).copied().collect();
+    let all = judged.into_iter().map(|(_, probes)| probes).reduce(|common, probes| &common & &probes);
+    (all.unwrap_or_default(), &some - &apart)
 }
 
-/// What all methods of a summary are made from.
+/// Makes the summaries of methods, from what they have in common.
 struct SummaryBuilder<'s> {
     set: &'s ResultSet,
     whole: Selection<'s>,
-    /// What the runs of each variant give on the whole.
+    /// The runs of each variant, over all probes of `whole`.
     runs: Vec<VariantRuns>,
     groups: Groups<'s>,
 }
 
 impl SummaryBuilder<'_> {
     fn method(&self, variant: usize) -> Option<MethodSummary> {
-        let own = self.set.variants.get(variant)?;
+        let answerer = self.set.variants.get(variant)?.answerer.clone();
         let info = self.set.method(variant)?;
         let runs = self.runs.get(variant)?;
         let (dimensions, economy) = (dimension_levels(runs), self.economy(variant));
@@ -278,7 +278,7 @@ impl SummaryBuilder<'_> {
             weakest: weakest(&dimensions, &by_probe_type, &economy),
             strategy: info.strategy.clone(),
             kept: info.kept.clone(),
-            answerer: own.answerer.clone(),
+            answerer,
             overall: overall_level(runs),
             dimensions,
             by_probe_type,
@@ -296,7 +296,7 @@ impl SummaryBuilder<'_> {
             lifetime: life_cycle(self.set, &info.name),
             retention: self.retention(variant),
             noise: components(&self.set.scores, variant, &self.whole.kept, runs.are_deterministic()),
-            real_runs: runs.by_fixture.iter().filter_map(|on| on.real_runs).reduce(f64::min),
+            real_runs: runs.by_fixture.iter().filter_map(|runs| runs.real_runs).reduce(f64::min),
             open_book: OpenBookSummary::new(self.set, variant, &self.whole),
             not_compressed: NotCompressed::new(self.set, variant, &self.whole),
             cells: cell_counts(self.set, variant),
@@ -325,20 +325,20 @@ impl SummaryBuilder<'_> {
         let guessable = floor.map(|floor| answered_facts(self.set, floor));
         let full = self.reference_variant(variant, MethodInfo::is_ceiling).filter(|full| *full != variant);
         let full = full.map(|full| Answers::new(self.set, full, &self.whole.kept));
-        let own = Answers::new(self.set, variant, &self.whole.kept);
-        Economy::new(&own, guessable.as_ref(), full.as_ref())
+        let answers = Answers::new(self.set, variant, &self.whole.kept);
+        Economy::new(&answers, guessable.as_ref(), full.as_ref())
     }
 
     /// The ceiling or the floor that the answerer of a variant reads.
-    fn reference_variant(&self, variant: usize, is_it: fn(&MethodInfo) -> bool) -> Option<usize> {
-        self.set.variant_of(&self.set.variants.get(variant)?.answerer, is_it)
+    fn reference_variant(&self, variant: usize, is_reference: fn(&MethodInfo) -> bool) -> Option<usize> {
+        self.set.variant_of(&self.set.variants.get(variant)?.answerer, is_reference)
     }
 
     fn retention(&self, variant: usize) -> Retention {
-        let own = self.overall_by_fixture(Some(variant));
+        let overall = self.overall_by_fixture(Some(variant));
         let full = self.overall_by_fixture(self.reference_variant(variant, MethodInfo::is_ceiling));
         let none = self.overall_by_fixture(self.reference_variant(variant, MethodInfo::is_floor));
-        let clusters = own.iter().filter_map(|(fixture, value)| {
+        let clusters = overall.iter().filter_map(|(fixture, value)| {
             let floor = none.get(fixture)?;
             Some((value - floor, full.get(fixture)? - floor))
         });

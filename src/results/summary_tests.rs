@@ -1,6 +1,6 @@
 //! Summaries against numbers computed by hand.
 
-use super::fakes::{asked, design, row};
+use super::fakes::{design, model_info, row};
 use super::*;
 use crate::action::StageName;
 use crate::judge::{CriterionScore, Dimension};
@@ -205,7 +205,7 @@ fn survival_is_shared_out_by_depth_mentions_and_heading() {
 #[test]
 fn a_panel_is_its_medians_and_its_agreement_is_told() {
     let mut panel = manifest(&[("mine", "extract")], &[("f1", 1)], 1);
-    panel.design.judges.extend([asked("b", "test/b"), asked("c", "test/c")]);
+    panel.design.judges.extend([model_info("b", "test/b"), model_info("c", "test/c")]);
     let graded = |judge: &str, points: [u8; 2]| {
         let scores = ["accuracy_factual", "accuracy_technical"].into_iter().zip(points);
         let criteria = scores.filter_map(|(id, points)| CriterionScore::new(id.into(), points, "")).collect();
@@ -221,7 +221,7 @@ fn a_panel_is_its_medians_and_its_agreement_is_told() {
 #[test]
 fn criteria_may_stand_in_any_order() {
     let mut panel = manifest(&[("mine", "extract")], &[("f1", 1)], 1);
-    panel.design.judges.push(asked("b", "test/b"));
+    panel.design.judges.push(model_info("b", "test/b"));
     let graded = |judge: &str, scores: [(&str, u8); 2]| {
         let criteria = scores.into_iter().filter_map(|(id, points)| CriterionScore::new(id.into(), points, ""));
         Row { judge: judge.into(), criteria: criteria.collect(), ..row("f1", "mine", 1, &[(ACCURACY, 0.0)]) }

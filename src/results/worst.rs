@@ -23,11 +23,11 @@ pub struct WorstProbe {
     pub probe: String,
     /// Its question; empty where the design lacks it.
     pub question: String,
-    /// Mean over all grades of the probe's overall score.
+    /// The mean of the probe's overall score over all grades.
     pub score: f64,
-    /// The criterion that got the fewest points in the worst grade, and how many.
+    /// The criterion with the fewest points in the worst grade, and its points.
     pub criterion: Option<(CriterionId, u8)>,
-    /// The judge's reason for it.
+    /// The judge's reason for these points.
     pub reasoning: String,
     /// Expected facts that the answer of the worst grade lacks.
     pub lacking: Vec<String>,
@@ -36,12 +36,13 @@ pub struct WorstProbe {
 /// All grades of one probe of one method.
 struct ProbeScores {
     scores: Vec<(GradeId, f64)>,
-    /// The lowest score, of equals the first by grade, and the number of its row.
+    /// The lowest score (of equals that of the first grade), its grade, and the place of its row.
     worst: (f64, GradeId, usize),
 }
 
 impl ProbeScores {
-    /// The row of the worst grade, and the mean. It is summed in the order of grades, so that that of rows is irrelevant.
+    /// The row of the worst grade, and the mean score. Scores are summed in the order of their grades, so that the
+    /// order of rows does not matter.
     fn mean(mut self) -> Option<(usize, f64)> {
         self.scores.sort_by_key(|(grade, _)| *grade);
         let scores: Vec<f64> = self.scores.iter().map(|(_, score)| *score).collect();
@@ -52,10 +53,10 @@ impl ProbeScores {
 /// Run, answer, judgement, judge: identifies a grade of a probe, so that the order of rows does not matter.
 type GradeId = (u32, u32, u32, usize);
 
-/// The `count` probes on which methods do worst, ceiling and floor and what is perfect left out; of equals the first by
-/// name. Of each the row of its worst grade, counted from 0 as they come, and its score; [`WorstProbe::new`] makes the rest
-/// of it. Rows may come in any order; one of a name that the design does not know is passed over. What is kept in
-/// memory grows with methods × probes and the numbers of the rows.
+/// The `count` probes on which methods do worst; of equals the first by name. Ceiling and floor are left out, and so
+/// are perfect scores. Each entry is the place of the row with the worst grade, counted from 0, and the probe's score;
+/// [`WorstProbe::new`] adds the rest. Rows may come in any order. A row with a name that the design does not know is
+/// skipped. Memory grows with methods × probes, and with the number of rows.
 ///
 /// # Errors
 /// The first row that is an error.
@@ -64,30 +65,30 @@ pub fn worst_rows<T, E>(
     rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, E>>,
     count: usize,
 ) -> Result<Vec<(usize, f64)>, E> {
-    let ranks = NameOrder::from_design(design);
+    let order = NameOrder::from_design(design);
     let mut probes: BTreeMap<(usize, usize), ProbeScores> = BTreeMap::new();
     for (at, row) in rows.into_iter().enumerate() {
         let row = row?;
         let row: &Row<T> = row.borrow();
         let tested = Some(row).filter(|row| design.is_tested(row));
-        let Some(((key, grade), overall)) = tested.and_then(|row| ranks.place(row)).zip(row.overall) else { continue };
+        let Some(((key, grade), overall)) = tested.and_then(|row| order.place(row)).zip(row.overall) else { continue };
         let scores = probes.entry(key).or_insert(ProbeScores { scores: Vec::new(), worst: (overall, grade, at) });
         scores.scores.push((grade, overall));
         if (overall, grade) < (scores.worst.0, scores.worst.1) {
             scores.worst = (overall, grade, at);
         }
     }
-    let mut found: Vec<(usize, f64)> =
+    let mut worst: Vec<(usize, f64)> =
         probes.into_values().filter_map(ProbeScores::mean).filter(|(_, score)| *score < Score::MAX).collect();
     // stable: equals stay in the order of their names
-    found.sort_by(|a, b| a.1.total_cmp(&b.1));
-    found.truncate(count);
-    Ok(found)
+    worst.sort_by(|a, b| a.1.total_cmp(&b.1));
+    worst.truncate(count);
+    Ok(worst)
 }
 
 /// Each name's place in the order of names.
 struct NameOrder<'d> {
-    /// All but ceiling and floor.
+    /// Without ceiling and floor.
     methods: HashMap<&'d str, usize>,
     probes: HashMap<(&'d str, u32, &'d str), usize>,
     judges: HashMap<&'d str, usize>,
@@ -95,18 +96,18 @@ struct NameOrder<'d> {
 
 impl<'d> NameOrder<'d> {
     fn from_design(design: &'d Design) -> NameOrder<'d> {
-        let real = design.methods.iter().filter(|method| !method.is_anchor());
+        let candidates = design.methods.iter().filter(|method| !method.is_anchor());
         let probes = design.fixtures.iter().flat_map(|fixture| {
             fixture.probes.iter().map(|probe| (fixture.name.as_str(), probe.point, probe.id.as_str()))
         });
         NameOrder {
-            methods: ranked(real.map(|method| method.name.as_str())),
-            probes: ranked(probes),
-            judges: ranked(design.judges.iter().map(|judge| judge.name.as_str())),
+            methods: rank(candidates.map(|method| method.name.as_str())),
+            probes: rank(probes),
+            judges: rank(design.judges.iter().map(|judge| judge.name.as_str())),
         }
     }
 
-    /// Probe and method of a row, and its place among their rows.
+    /// The probe and the method of a row, and its grade among theirs.
     fn place<T>(&self, row: &Row<T>) -> Option<((usize, usize), GradeId)> {
         let method = self.methods.get(row.method.as_str())?;
         let probe = self.probes.get(&(row.fixture.as_str(), row.point, row.probe.as_str()))?;
@@ -115,7 +116,7 @@ impl<'d> NameOrder<'d> {
     }
 }
 
-fn ranked<Name: Ord + Hash>(names: impl Iterator<Item = Name>) -> HashMap<Name, usize> {
+fn rank<Name: Ord + Hash>(names: impl Iterator<Item = Name>) -> HashMap<Name, usize> {
     let sorted: BTreeSet<Name> = names.collect();
     sorted.into_iter().zip(0..).collect()
 }
@@ -134,7 +135,7 @@ impl WorstProbe {
             score,
             criterion: lowest.map(|criterion| (criterion.criterion.clone(), criterion.points())),
             reasoning: lowest.map(|criterion| criterion.reasoning.clone()).unwrap_or_default(),
-            lacking: row.facts.iter().filter(|fate| !fate.answered).map(|fate| fate.fact.clone()).collect(),
+            lacking: row.facts.iter().filter(|fact| !fact.answered).map(|fact| fact.fact.clone()).collect(),
         }
     }
 }

@@ -15,18 +15,12 @@ pub struct TrippedBreaker {
     pub target: String,
     /// The error message, and what to do.
     pub reason: String,
-}
-
-/// One tripped breaker, as requests are matched against it.
-#[derive(Debug)]
-struct Breaker {
     provider: ProviderName,
     /// The one model, and the operation: a server may lack one endpoint only. `None` for all of the provider.
     only: Option<(ModelName, Operation)>,
-    reason: String,
 }
 
-impl Breaker {
+impl TrippedBreaker {
     fn applies(&self, request: &ModelRequest) -> bool {
         let called = (&request.model, request.operation);
         self.provider == request.provider
@@ -37,9 +31,9 @@ impl Breaker {
 /// The breakers of a run, and whether the run is to end. They cancel calls that wait for their turn.
 #[derive(Debug, Default)]
 pub(super) struct CircuitBreakers {
-    tripped: RefCell<Vec<Breaker>>,
-    /// Those for which no event was emitted yet.
-    unreported: RefCell<Vec<TrippedBreaker>>,
+    tripped: RefCell<Vec<TrippedBreaker>>,
+    /// How many of them were reported, the first ones.
+    reported: Cell<usize>,
     is_cancelled: Cell<bool>,
     changed: Notify,
 }
@@ -69,14 +63,14 @@ impl CircuitBreakers {
             Some((model, _)) => format!("{provider}/{model}"),
             None => provider.to_string(),
         };
-        self.unreported.borrow_mut().push(TrippedBreaker { target, reason: reason.clone() });
-        self.tripped.borrow_mut().push(Breaker { provider, only, reason });
+        self.tripped.borrow_mut().push(TrippedBreaker { target, reason, provider, only });
         self.changed.notify_waiters();
     }
 
     /// The breakers that tripped since the last call.
     pub(super) fn take_unreported(&self) -> Vec<TrippedBreaker> {
-        self.unreported.take()
+        let tripped = self.tripped.borrow();
+        tripped.iter().skip(self.reported.replace(tripped.len())).cloned().collect()
     }
 
     /// Blocks all further calls: the run is to end.

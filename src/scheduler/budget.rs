@@ -26,7 +26,7 @@ pub struct BudgetLimits {
 }
 
 impl BudgetLimits {
-    /// The part of one of several processes that share the limits: `share` is from 0 to 1.
+    /// The limits of one of several processes that share them. `share` is from 0 to 1.
     pub fn part(self, share: f64) -> BudgetLimits {
         BudgetLimits {
             usd: self.usd.map(|usd| Usd(usd.0 * share)),
@@ -51,7 +51,7 @@ pub enum BudgetReached {
     Requests { limit: u64 },
 }
 
-/// What a run has paid for, replies that came to nothing included.
+/// What a run has paid for, unusable replies included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spent {
     pub replies: u64,
@@ -65,7 +65,7 @@ pub struct Spent {
     pub unanswered: u64,
     /// Requests whose outcome is known, including those that were refused.
     pub settled: u64,
-    /// Reserved for what is under way.
+    /// Dollars reserved for requests under way.
     pub reserved: Usd,
     /// Whether the next request waits for money that is reserved for others.
     pub is_waiting: bool,
@@ -114,7 +114,8 @@ struct BudgetState {
     reserved: f64,
     /// Reservations that are not settled yet.
     open: u64,
-    /// What their worst cases exceed them by, as the bits of numbers that are not negative, and of how many each.
+    /// By how much the worst cases of open reservations exceed them, each with the number of these. Keys are the bits
+    /// of floats that are not negative, which sort like the floats.
     excesses: BTreeMap<u64, u64>,
     /// Replies so far and the longest of them, by stage and model.
     seen: HashMap<(StageName, ModelRef), (u32, Tokens)>,
@@ -122,9 +123,9 @@ struct BudgetState {
     paid: Spent,
 }
 
-/// Where a dear reply is allowed: the part of what is left that is reserved for one, and the part of the limit that must be
-/// left for a second one beside the first.
+/// Where an expensive reply is allowed: the part of the remaining budget that is reserved for it.
 const ROOM_FOR_ONE: f64 = 0.25;
+/// The part of the limit that must be left for a second one beside the first.
 const LEAST_ROOM: f64 = 0.1;
 
 /// What a run may spend, and has spent.
@@ -133,37 +134,38 @@ pub struct Budget {
     limits: BudgetLimits,
     state: Mutex<BudgetState>,
     /// Whether one reply may cost more than the limit, of a run that is estimated below it.
-    allows_dear_replies: AtomicBool,
+    allows_expensive_replies: AtomicBool,
 }
 
 /// A request that was admitted, with what is reserved for it.
 #[derive(Debug)]
 pub struct Reservation {
     likely: f64,
-    /// What the worst case exceeds it by.
+    /// By how much the worst case exceeds it.
     excess: f64,
 }
 
 impl Budget {
-    /// A budget of which nothing is spent.
+    /// A budget with nothing spent.
     pub fn new(limits: BudgetLimits) -> Budget {
         Budget { limits, ..Budget::default() }
     }
 
     /// From now on the worst case of a request stops no run: it is estimated below the limit, though a single reply may
     /// cost more. Until lengths are known, few requests are sent at once, and the limit may be exceeded by their replies.
-    pub fn allow_dear_replies(&self) {
-        self.allows_dear_replies.store(true, Ordering::Relaxed);
+    pub fn allow_expensive_replies(&self) {
+        self.allows_expensive_replies.store(true, Ordering::Relaxed);
     }
 
-    /// What is reserved where a dear reply is allowed: a part of what is left, as long as that is not little.
-    fn reserve_of_room(&self, room: f64, wanted: (f64, f64), is_first: bool) -> (f64, f64) {
-        let (likely, excess) = wanted;
+    /// What is reserved where an expensive reply is allowed, likely cost and excess: a part of what is left, unless
+    /// little is left.
+    fn reserve_of_room(&self, room: f64, likely: f64, excess: f64, is_first: bool) -> (f64, f64) {
         let least = self.limits.usd.map_or(0.0, |limit| limit.0 * LEAST_ROOM);
-        let is_allowed = self.allows_dear_replies.load(Ordering::Relaxed) && room > 0.0 && (is_first || room > least);
+        let is_allowed =
+            self.allows_expensive_replies.load(Ordering::Relaxed) && room > 0.0 && (is_first || room > least);
         match likely + excess > room && is_allowed {
             true => (likely.min(room * ROOM_FOR_ONE), 0.0),
-            false => wanted,
+            false => (likely, excess),
         }
     }
 
@@ -177,11 +179,10 @@ impl Budget {
         let mut state = self.state();
         let [likely, worst] = [likely, worst].map(|usd| usd.map_or(0.0, |usd| usd.0));
         let left = self.limits.usd.map_or(f64::INFINITY, |limit| limit.0 - state.spent - state.reserved);
-        let wanted = (likely, (worst - likely).max(0.0));
-        let (likely, excess) = self.reserve_of_room(left, wanted, state.open == 0);
+        let (likely, excess) = self.reserve_of_room(left, likely, (worst - likely).max(0.0), state.open == 0);
         if let Some(limit) = self.limits.requests.filter(|limit| state.requests >= *limit) {
             let reached = BudgetReached::Requests { limit };
-            // What waits for its turn may be given back.
+            // A request that was not sent yet may be given back.
             if state.open == 0 {
                 state.reached = Some(reached);
             }
@@ -191,7 +192,7 @@ impl Budget {
         let most = state.excesses.last_key_value().map_or(excess, |(most, _)| excess.max(f64::from_bits(*most)));
         if let Some(limit) = self.limits.usd.filter(|limit| spent + likely + most > limit.0) {
             let reached = BudgetReached::Cost { limit: limit.0, spent };
-            // What others hold back may come free again: only with nothing reserved is this the end.
+            // What is reserved for others may be freed: only with nothing reserved is this the end.
             if state.open == 0 {
                 state.reached = Some(reached);
             } else {
@@ -218,7 +219,7 @@ impl Budget {
                 alike.remove();
             }
         }
-        // Sums of fractions leave a rest behind: with nothing open nothing is reserved.
+        // Sums of fractions leave a remainder: with nothing open nothing is reserved.
         state.reserved = if state.open == 0 { 0.0 } else { (state.reserved - reservation.likely).max(0.0) };
         state.spent += paid.map_or(reservation.likely + reservation.excess, |usd| usd.0);
     }
@@ -251,7 +252,7 @@ impl Budget {
         }
     }
 
-    /// Adds what a program of the user's has paid by itself, which nothing was reserved for.
+    /// Adds what the user's own program has paid. Nothing was reserved for it.
     pub(super) fn charge(&self, requests: u64, usage: Usage, cost: Option<Usd>) {
         let mut state = self.state();
         state.requests += requests;
@@ -262,7 +263,7 @@ impl Budget {
         paid.usd = add_known(paid.usd, cost);
     }
 
-    /// Whether something may be begun whose cost nobody knows before.
+    /// Checks whether something of unknown cost may begin.
     ///
     /// # Errors
     /// A limit is used up.
@@ -324,20 +325,23 @@ pub(super) fn worst_case(prices: &Prices, model: &ModelRef, lane: Lane, input: T
 /// Replies of a stage after which the longest of them says what to expect, and how many times as long a reply may be.
 const ENOUGH_REPLIES: u32 = 10;
 const LIKELY_LENGTH: u64 = 2;
-/// The same for a stage with fewer: the replies of the model's other stages count too, and so many requests for each of
-/// them may be under way. Of twice as many as were seen, about two are longer than the longest, and one has its reserve.
+/// The same for a stage with fewer replies: those of the model's other stages count too, and this many requests for
+/// each of them may be under way. Of twice as many as were seen, about two are longer than the longest, and one of them
+/// has its reserve.
 const LIKELY_ELSEWHERE: u64 = 4;
 const OPEN_PER_REPLY: u64 = 2;
 
-/// What the attempts of one action take from the budget.
+/// Pays for the attempts of one action from the budget.
 pub(super) struct BudgetLease<'b> {
     budget: &'b Budget,
     prices: &'b Prices,
     stage: StageName,
     model: &'b ModelRef,
     lane: Lane,
-    /// The input as estimated, and the longest reply.
-    most: (Tokens, Tokens),
+    /// The input as estimated.
+    input: Tokens,
+    /// The longest reply.
+    longest: Tokens,
     refusal: Mutex<Option<BudgetReached>>,
     breakers: Option<(&'b CircuitBreakers, &'b ModelRequest)>,
 }
@@ -350,30 +354,30 @@ impl<'b> BudgetLease<'b> {
         stage: StageName,
         model: &'b ModelRef,
         lane: Lane,
-        most: (Tokens, Tokens),
+        input: Tokens,
+        longest: Tokens,
     ) -> BudgetLease<'b> {
-        BudgetLease { budget, prices, stage, model, lane, most, refusal: Mutex::default(), breakers: None }
+        BudgetLease { budget, prices, stage, model, lane, input, longest, refusal: Mutex::default(), breakers: None }
     }
 
-    /// The most that an attempt costs whose reply has so many tokens.
+    /// The most that an attempt costs if its reply has `reply` tokens.
     fn worst_cost(&self, reply: Tokens) -> Option<Usd> {
-        worst_case(self.prices, self.model, self.lane, self.most.0, reply)
+        worst_case(self.prices, self.model, self.lane, self.input, reply)
     }
 
     /// The longest reply that is likely, where enough were seen.
     fn likely_reply(&self) -> Option<Tokens> {
         let state = self.budget.state();
-        let (mut own, mut all) = ((0, Tokens(0)), (0, Tokens(0)));
+        let (mut all_replies, mut all_longest) = (0_u64, Tokens(0));
         for ((stage, _), (replies, longest)) in state.seen.iter().filter(|((_, model), _)| model == self.model) {
-            if *stage == self.stage {
-                own = (*replies, *longest);
+            if *stage == self.stage && *replies >= ENOUGH_REPLIES {
+                return Some(Tokens(longest.0.saturating_mul(LIKELY_LENGTH)));
             }
-            all = (all.0 + u64::from(*replies), all.1.max(*longest));
+            all_replies += u64::from(*replies);
+            all_longest = all_longest.max(*longest);
         }
-        if own.0 >= ENOUGH_REPLIES {
-            return Some(Tokens(own.1.0.saturating_mul(LIKELY_LENGTH)));
-        }
-        (state.open < all.0.saturating_mul(OPEN_PER_REPLY)).then(|| Tokens(all.1.0.saturating_mul(LIKELY_ELSEWHERE)))
+        let is_enough = state.open < all_replies.saturating_mul(OPEN_PER_REPLY);
+        is_enough.then(|| Tokens(all_longest.0.saturating_mul(LIKELY_ELSEWHERE)))
     }
 
     /// The same for a request that is cancelled when its breaker trips.
@@ -392,9 +396,8 @@ impl AttemptBudget for BudgetLease<'_> {
     type Reservation = Reservation;
 
     fn reserve(&self) -> Option<Reservation> {
-        let (_, longest) = self.most;
-        let likely = self.likely_reply().unwrap_or(longest).min(longest);
-        match self.budget.reserve(self.worst_cost(likely), self.worst_cost(longest)) {
+        let likely = self.likely_reply().unwrap_or(self.longest).min(self.longest);
+        match self.budget.reserve(self.worst_cost(likely), self.worst_cost(self.longest)) {
             Ok(reservation) => Some(reservation),
             Err(reached) => {
                 *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
@@ -461,7 +464,7 @@ mod tests {
         let worst = prices.worst_case(&model, Tokens(2000), Tokens(128_000)).unwrap();
         let budget = Budget::new(BudgetLimits { usd: Some(Usd(2.0 * worst.0)), requests: None });
         let lease =
-            |stage| BudgetLease::new(&budget, &prices, stage, &model, Lane::Live, (Tokens(1000), Tokens(128_000)));
+            |stage| BudgetLease::new(&budget, &prices, stage, &model, Lane::Live, Tokens(1000), Tokens(128_000));
         let (answer, judge) = (lease(StageName::Answer), lease(StageName::Judge));
         let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(200)), ..Usage::default() };
         for _ in 0..ENOUGH_REPLIES {
@@ -485,7 +488,7 @@ mod tests {
         let worst = prices.worst_case(&model, Tokens(2000), Tokens(128_000)).unwrap();
         let budget = Budget::new(BudgetLimits { usd: Some(Usd(2.5 * worst.0)), requests: None });
         let lease =
-            |stage| BudgetLease::new(&budget, &prices, stage, &model, Lane::Live, (Tokens(1000), Tokens(128_000)));
+            |stage| BudgetLease::new(&budget, &prices, stage, &model, Lane::Live, Tokens(1000), Tokens(128_000));
         let (answer, judge) = (lease(StageName::Answer), lease(StageName::Judge));
         let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(200)), ..Usage::default() };
         let begin = |lease: &BudgetLease<'_>| -> Vec<Reservation> { (0..64).map_while(|_| lease.reserve()).collect() };
@@ -506,7 +509,7 @@ mod tests {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
         let lease =
-            BudgetLease::new(&budget, &prices, StageName::Answer, &model, Lane::Live, (Tokens(1000), Tokens(1000)));
+            BudgetLease::new(&budget, &prices, StageName::Answer, &model, Lane::Live, Tokens(1000), Tokens(1000));
         let used = Usage { input: Some(Tokens(1000)), output: Some(Tokens(100)), ..Usage::default() };
         for bill in [
             AttemptCost::Reported(&used, Lane::Live),
@@ -528,7 +531,7 @@ mod tests {
         let (budget, prices) = (Budget::default(), Prices::default());
         let model = ModelRef::parse("openai/gpt-5.2").unwrap();
         let lease =
-            BudgetLease::new(&budget, &prices, StageName::Answer, &model, Lane::Live, (Tokens(1000), Tokens(1000)));
+            BudgetLease::new(&budget, &prices, StageName::Answer, &model, Lane::Live, Tokens(1000), Tokens(1000));
         let held: Vec<Reservation> = (0..6).map(|_| lease.reserve().unwrap()).collect();
         let used = Usage::default();
         for (held, bill) in

@@ -1,5 +1,5 @@
-//! What follows from the outputs of cells: which tasks are ready. A cell without an output takes those that depend on it
-//! with it.
+//! What follows from the outputs of cells: which tasks are ready. If a cell has no output, the cells that depend on it
+//! have none.
 
 use super::event::Event;
 use super::execute::Executor;
@@ -13,7 +13,7 @@ use crate::results::FailedAction;
 use base::locale::word;
 use models::{ErrorClass, ReadFault};
 
-/// The walk over the tasks with all that it resolves cells by.
+/// The walk over the tasks, and the actions that they share.
 pub(super) struct Cells<'r, 'e> {
     executor: &'r Executor<'e>,
     frontier: Frontier<'e>,
@@ -103,7 +103,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         Ok(())
     }
 
-    /// The failure of a cell whose answer was cut off by the token limit, where its answerer takes that for one. The
+    /// The failure of a cell whose answer was cut off by the token limit, if its answerer treats that as a failure. The
     /// answer stays in the cache: with another setting it is graded, and no request is sent.
     fn rejected(&self, task: &Task, key: ActionKey, output: Option<&Output>) -> Option<FailedAction> {
         fn hint() -> &'static str {
@@ -132,8 +132,9 @@ impl<'r, 'e> Cells<'r, 'e> {
         })
     }
 
-    /// Notes that the output of this key is in use at the place of a task. What is stale is explained by what was used there last; that
-    /// is not what was made there last, where a user went back to an earlier prompt, or where cells share an action.
+    /// Notes that the output of this key is in use at the place of a task. A stale action is explained by what was used
+    /// at its place last. That is not always what was made there last: a user may go back to an earlier prompt, and
+    /// cells may share an action.
     pub(super) fn note_used(&self, task: &Task, action: &Action, key: ActionKey) {
         let Action { stage, repetition, .. } = *action;
         let is_one_place = match task {
@@ -148,15 +149,15 @@ impl<'r, 'e> Cells<'r, 'e> {
         }
     }
 
-    /// Whether no other run has an action of its own at the place of an answer: what rules answer has no number, though
-    /// the contexts of runs may differ.
+    /// Whether no other run has an action of its own at the place of an answer: an answer by rules has no run number,
+    /// though the contexts of runs may differ.
     fn is_one_answer(&self, cell: &AnswerCell) -> bool {
         let matrix = self.executor.preparer.matrix();
         matrix.answer_repetition(cell) != Repetition::NONE
             || matrix.compress_repetition(&cell.compress) == Repetition::NONE
     }
 
-    /// The same of a judgement: what rules grade has no number either, though the answers may differ.
+    /// The same for a judgement: one by rules has no run number either, though the answers may differ.
     fn is_one_judgement(&self, cell: &JudgeCell) -> bool {
         let matrix = self.executor.preparer.matrix();
         let is_one_above =

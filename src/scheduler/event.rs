@@ -19,7 +19,7 @@ pub enum Event<'a> {
     Cached {
         stage: StageName,
         key: ActionKey,
-        /// Whether only an unchanged output above it made that so: early cutoff.
+        /// Whether it is cached only because an output above it came out unchanged: early cutoff.
         early_cutoff: bool,
     },
     /// What the rest of the run is expected to take; sent before the first stale action begins.
@@ -74,7 +74,7 @@ pub enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// The action that has an output by now.
+    /// The action that has an output now.
     pub fn key(&self) -> Option<ActionKey> {
         match self {
             Event::Cached { key, .. } | Event::Completed { key, .. } => Some(*key),

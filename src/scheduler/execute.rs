@@ -42,7 +42,7 @@ pub(super) struct ExecutedOutput {
     pub(super) resolved: Resolved,
     pub(super) output: Output,
     pub(super) usage: Usage,
-    /// Input tokens that begin the request and that an earlier one of this run began with.
+    /// Input tokens of the prefix of the request, if an earlier request of this run had the same prefix.
     pub(super) repeated: Tokens,
     /// What is odd about the usage that the provider reported.
     pub(super) usage_warning: Option<String>,
@@ -73,10 +73,10 @@ impl From<CacheError> for ExecutionError {
     }
 }
 
-/// What performing needs; shared by all actions under way.
+/// What executing an action needs; shared by all actions under way.
 pub struct Executor<'e> {
     pub preparer: Preparer<'e>,
-    /// Stores what comes of it.
+    /// Where outputs are stored.
     pub store: &'e Store,
     pub outputs: &'e OutputCache<'e, Store>,
     pub client: &'e Client,
@@ -85,12 +85,12 @@ pub struct Executor<'e> {
     pub prefixes: SharedPrefixes,
     /// The programs of the user's methods.
     pub programs: Programs,
-    /// Where outputs are looked for that are not in the cache.
+    /// The remote, where outputs are looked for that are not in the cache.
     pub shared: Option<&'e SharedCache>,
 }
 
 impl Executor<'_> {
-    /// Describes the entry of an action as it is where rules or the user's program made it: it took no tokens and no money.
+    /// Describes the entry of an action that rules or the user's program executed: it used no tokens and cost nothing.
     fn describe(&self, action: &Action, latency: Duration) -> EntryMeta {
         let pipeline = self.preparer.pipeline();
         EntryMeta {
@@ -155,7 +155,8 @@ impl Executor<'_> {
     }
 
     fn unreadable_messages(&self, action: &Action, error: &serde_json::Error) -> FailedAction {
-        self.failure(action, Blame::Infrastructure, format!("the messages cannot be read: {error}"))
+        let message = say!("the messages cannot be read: {error}", "无法读取消息：{error}");
+        self.failure(action, Blame::Infrastructure, message)
     }
 
     /// Runs something that takes processor time beside the event loop.
@@ -165,7 +166,8 @@ impl Executor<'_> {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ExecutionError> {
         tokio::task::spawn_blocking(work).await.map_err(|error| {
-            self.failure(action, Blame::Infrastructure, format!("an internal rule failed: {error}")).into()
+            let message = say!("an internal rule failed: {error}", "内部规则出错：{error}");
+            self.failure(action, Blame::Infrastructure, message).into()
         })
     }
 
@@ -192,8 +194,8 @@ impl Executor<'_> {
         self.outputs.read_record(task, &record).ok()
     }
 
-    /// Makes sure that the output of a cached action can be read when it is needed, without reading it, and notes that
-    /// it is used. Where it had to be read to be named, the name is noted.
+    /// Verifies that the output of a cached action can be read when it is needed, without reading it, and notes that it
+    /// is used. If it had to be read to compute its digest, that is noted, too.
     pub(super) fn verify(&self, record: &Record, reread: Option<&Output>) -> Result<(), Damage> {
         if let Some(output) = reread {
             self.store.note(record, &ParseResult::Output { out: output.digest(), state: None, parser: PARSER_VERSION });
@@ -203,7 +205,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Does the work of an action and stores what comes of it.
+    /// Does the work of an action and stores the output.
     pub(super) async fn execute(
         &self,
         action: &Action,
@@ -220,9 +222,9 @@ impl Executor<'_> {
     }
 
     async fn run_program(&self, action: &Action, stdin: Arc<str>) -> Result<ExecutedOutput, ExecutionError> {
-        let spec = self
-            .command(action)
-            .ok_or_else(|| self.failure(action, Blame::Infrastructure, "no program is declared here"))?;
+        let missing = word("no program is declared here", "此处没有声明程序");
+        let spec = self.command(action);
+        let spec = spec.ok_or_else(|| self.failure(action, Blame::Infrastructure, missing))?;
         self.budget.check().map_err(ExecutionError::OverBudget)?;
         let began = Instant::now();
         // A method answers for its compressor; a search belongs to none.
@@ -308,9 +310,9 @@ impl Executor<'_> {
         let model = request.model_ref();
         let expected @ (input, _) = estimate(&call);
         self.fits_window(action, &model, input)?;
-        let tokens = (input, self.longest_reply(&model, &call));
-        let lane = self.dearest_lane(&call, &model);
-        let lease = BudgetLease::new(self.budget, self.prices, action.task.stage(), &model, lane, tokens);
+        let longest = self.longest_reply(&model, &call);
+        let lane = self.most_expensive_lane(&call, &model);
+        let lease = BudgetLease::new(self.budget, self.prices, action.task.stage(), &model, lane, input, longest);
         let lease = lease.until_blocked(breakers, request);
         let mut attempt = 1;
         loop {
@@ -352,7 +354,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Why a request has no answer.
+    /// The error of an action whose request has no answer.
     async fn not_answered(
         &self,
         action: &Action,
@@ -369,7 +371,7 @@ impl Executor<'_> {
         }
     }
 
-    /// The request of an action as a line of a batch has it, with its input as estimated and the most that it may cost.
+    /// The request of an action for a line of a batch, with its estimated input and the most that it may cost.
     pub(super) fn batch_request(
         &self,
         action: &Action,
@@ -388,7 +390,8 @@ impl Executor<'_> {
         Ok((built, input, worst_case(self.prices, &model, request.lane, input, longest)))
     }
 
-    /// Reads the stored reply to a request of a batch as that to a live one is read; `None` if it is to be asked again.
+    /// Reads the stored reply to a request of a batch like that to a live one; `None` if the model is to be asked
+    /// again.
     pub(super) async fn read_stored(
         &self,
         action: &Action,
@@ -446,8 +449,8 @@ impl Executor<'_> {
         }
     }
 
-    /// The dearest lane that a call may be billed in: one that may fall back can cost the live price.
-    fn dearest_lane(&self, call: &Call, model: &ModelRef) -> Lane {
+    /// The most expensive lane that a call may be billed in: one that may fall back can cost the live price.
+    fn most_expensive_lane(&self, call: &Call, model: &ModelRef) -> Lane {
         let provider = self.preparer.pipeline().providers.get(&model.provider);
         if provider.is_some_and(|provider| provider.limits.flex_fallback) { Lane::Live } else { call.lane }
     }
@@ -492,13 +495,13 @@ impl Executor<'_> {
             settings: request.settings.clone(),
             schema: request.schema.as_ref().map(|shape| shape.schema().clone()),
             tools: request.tools.clone(),
-            lane: request.lane.of_one(),
+            lane: request.lane.for_single_request(),
             prefix_uses,
             cache_ttl: self.prefixes.ttl(action.task.stage(), &model, prefix_uses, self.client),
         })
     }
 
-    /// The tokens of the beginning that the call shares with others, if one of them was made in this run.
+    /// The tokens of the prefix that the call shares with others, if one of them was made in this run.
     fn repeated_prefix(&self, call: &Call) -> Tokens {
         let is_first = call.prefix_id().is_none_or(|prefix| self.prefixes.is_new(prefix));
         if is_first { Tokens(0) } else { estimate_prefix(call) }
@@ -511,15 +514,15 @@ impl Executor<'_> {
         breakers: &CircuitBreakers,
         failure: CallFailure,
     ) -> ExecutionError {
-        // A reply that arrived and is no answer stays to be looked at. Read by itself it might pass for one: that its
-        // prompt was cut, for one, shows only beside the request.
+        // A reply that arrived and is no answer is kept for inspection. It is marked, because read without its request
+        // it might pass for an answer: that its prompt was cut, for example, shows only beside the request.
         let stored = self.store.find(&action.key).filter(|record| record.status == EntryStatus::Unparsed);
         self.note_unreadable(stored, &failure.message);
         let CallFailure { class, message, hint, attempts, .. } = failure;
         let meta = EntryMeta { attempts, cost: None, ..self.describe(action, Duration::ZERO) };
         let blame = if class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
         let failure = FailedAction { class: Some(class), hint, ..self.failure(action, blame, message) };
-        // before anything is waited for: what waits for its turn would fail alike
+        // before any await: requests that wait for their turn would fail in the same way
         breakers.record(request, &failure);
         let noted = self.store.fail(action.key, &meta.header(), class.name(), &failure.message).await;
         noted.map_or_else(ExecutionError::from, |_| failure.into())
@@ -557,7 +560,7 @@ impl Executor<'_> {
         }
     }
 
-    /// Notes an output as it was read, and returns it with what its `record` says of what it took.
+    /// Notes how an output was read, and returns it with the usage and cost in its `record`.
     fn note_output(&self, action: &Action, record: Option<Record>, output: Output) -> ExecutedOutput {
         let out = output.digest();
         let (usage, cost) = record.as_ref().map_or((Usage::default(), None), |record| (record.usage, record.cost));
@@ -581,8 +584,8 @@ fn takes_truncated(action: &Action) -> bool {
     matches!(action.task, Task::Answer(_))
 }
 
-/// Splits a text where dialects join turns of one speaker again: at the last blank line of what requests share, its
-/// first `shared` bytes. A provider's prompt cache ends at a turn.
+/// Splits a text at the last blank line in its first `shared` bytes, which several requests share, because a provider's
+/// prompt cache ends at a turn. Dialects join turns of one speaker by a blank line again.
 fn at_paragraph(text: &str, shared: usize) -> (Option<&str>, &str) {
     const BLANK_LINE: &str = "\n\n";
     let end = text.get(..shared).filter(|shared| shared.len() < text.len()).and_then(|text| text.rfind(BLANK_LINE));

@@ -31,7 +31,7 @@ pub(super) enum Ended {
 /// The actions under way.
 pub(super) struct InFlight<'r> {
     actions: FuturesUnordered<Pin<Box<dyn Future<Output = Ended> + 'r>>>,
-    /// What is left of the budget is reserved for these actions.
+    /// Whether the rest of the budget is reserved for these actions.
     waits_for_budget: bool,
 }
 
@@ -67,7 +67,7 @@ impl InFlight<'_> {
         self.actions.is_empty()
     }
 
-    /// What ends next; `None` where nothing is under way.
+    /// The action that ends next; `None` if nothing is under way.
     pub(super) async fn next(&mut self) -> Option<Ended> {
         let ended = self.actions.next().await;
         if matches!(ended, Some(Ended::Executed { .. })) || self.is_empty() {
@@ -76,7 +76,7 @@ impl InFlight<'_> {
         ended
     }
 
-    /// Nothing more is to begin before one of these actions leaves some of the budget. Returns whether any can.
+    /// Nothing more begins until one of these actions ends and frees some of the budget. Returns whether there is one.
     pub(super) fn wait_for_budget(&mut self) -> bool {
         self.waits_for_budget |= !self.is_empty();
         !self.is_empty()
@@ -87,7 +87,7 @@ impl InFlight<'_> {
     }
 }
 
-/// Which actions were met in this run: tasks with the same action share one execution, and one failure.
+/// The actions that this run has met: tasks with the same action share one execution, and one failure.
 #[derive(Debug, Default)]
 pub(super) struct SharedActions {
     /// Actions under way, with the other tasks that wait for them.
@@ -134,7 +134,7 @@ impl SharedActions {
         self.failed.contains(key)
     }
 
-    /// Tasks that still wait; none in a run that ends as it is meant to.
+    /// Takes the tasks that still wait: none, unless this program has a bug.
     pub(super) fn drain(&mut self) -> Vec<Task> {
         std::mem::take(&mut self.waiting).into_values().flatten().collect()
     }
@@ -142,7 +142,7 @@ impl SharedActions {
 
 /// The number of leading bits of a key that select its bucket.
 const BUCKET_BITS: u32 = 12;
-/// Keys for which a bucket gets room at once.
+/// The number of keys by which a bucket grows.
 const STEP: usize = 16;
 
 /// A set of many keys in little memory: a run of 300,000 cells meets 600,000 actions. Keys are compared by their first 64
@@ -159,7 +159,7 @@ impl KeySet {
         if self.0.is_empty() {
             self.0.resize_with(1 << BUCKET_BITS, Vec::new);
         }
-        let (bucket, start) = place(key);
+        let (bucket, start) = bucket_of(key);
         let bucket = &mut self.0[bucket];
         let Err(at) = bucket.binary_search(&start) else { return false };
         if bucket.len() == bucket.capacity() {
@@ -170,13 +170,13 @@ impl KeySet {
     }
 
     fn contains(&self, key: &ActionKey) -> bool {
-        let (bucket, start) = place(key);
+        let (bucket, start) = bucket_of(key);
         self.0.get(bucket).is_some_and(|bucket| bucket.binary_search(&start).is_ok())
     }
 }
 
-/// The bucket of a key, and what is there.
-fn place(key: &ActionKey) -> (usize, u64) {
+/// The bucket of a key, and what is stored in it.
+fn bucket_of(key: &ActionKey) -> (usize, u64) {
     let Digest([a, b, c, d, e, f, g, h, ..]) = key.0;
     let start = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
     ((start >> (u64::BITS - BUCKET_BITS)) as usize, start)
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_has_what_a_hash_set_has(numbers in prop::collection::vec(0..400_u16, 0..600)) {
+        fn a_key_set_has_what_a_hash_set_has(numbers in prop::collection::vec(0..400_u16, 0..600)) {
             let (mut set, mut expected) = (KeySet::default(), HashSet::new());
             for number in numbers {
                 // some in one bucket, some in many

@@ -1,10 +1,10 @@
 //! The scheduler: executes what is stale, as fast as providers allow, within the budget, and emits an event for each
 //! step.
 //!
-//! `run` is an event loop over components that own their state and know nothing of the loop: `tasks` (what came of each
-//! task; what follows from it is in `cells` for the matrix, and in `qualification` for the judges' self-tests), `batch`
-//! (requests that are sent in batches), `queue` (models that are away), `breakers`, `stats` (events and counts) and
-//! `in_flight`. They are called downwards; none calls back.
+//! `run` is an event loop over components that own their state and know nothing of the loop: `tasks` (the outcome of
+//! each task; what follows from it is in `cells` for the matrix, and in `qualification` for the judges' self-tests),
+//! `batch` (requests that are sent in batches), `queue` (models that are unavailable), `breakers`, `stats` (events and
+//! counts) and `in_flight`. They are called downwards; none calls back.
 //!
 //! Invariant: an event follows the commit of what it reports. Deliberately absent: printing, paths, statistics.
 

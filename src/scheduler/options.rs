@@ -22,7 +22,7 @@ pub struct SchedulerOptions {
     pub refresh: Refresh,
     /// Goes on with a judge that fails its self-test.
     pub allow_weak_judge: bool,
-    /// Leaves the matrix alone: tests the judges, or does what is asked for outside of it.
+    /// Executes no cell of the matrix: only tests the judges, or does tasks outside of the matrix.
     pub without_cells: bool,
     pub batches: BatchOptions,
 }
@@ -77,7 +77,7 @@ pub struct RunOutcome {
     /// What was expected when the first stale action was met: nothing where all was cached, `None` where there is no
     /// estimate.
     pub forecast: Option<CostEstimate>,
-    /// Cells of which nothing was reported, by stage: a fault of the program.
+    /// Cells that were never reported, by stage: a bug of this program.
     pub unaccounted: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ pub struct UntestedJudge {
     pub why: String,
 }
 
-/// What a run does about open batches.
+/// What a run does with open batches.
 #[derive(Clone, Debug, Default)]
 pub struct BatchOptions {
     /// Whether it stays until they have ended.

@@ -1,4 +1,4 @@
-//! The beginnings that several requests of a run have in common, as the providers' prompt caches see them.
+//! The prefixes that several requests of a run have in common, as the providers' prompt caches see them.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -7,12 +7,12 @@ use crate::action::StageName;
 use crate::plan::StageDuration;
 use models::{CacheTtl, Client, ModelRef};
 
-/// A stage that lasts longer uses its beginnings again after a prompt cache of five minutes has dropped them.
+/// A stage that lasts longer uses its prefixes again after a prompt cache of five minutes has dropped them.
 const SHORT_TTL_SECONDS: f64 = 300.0;
 /// Writing for an hour costs twice the price of input, so two uses cost as much as two requests without a cache.
 const USES_THAT_PAY: u32 = 3;
 
-/// Shared beginnings: those sent so far, and how long providers are asked to keep them.
+/// Shared prefixes: those sent so far, and how long providers are asked to keep them.
 #[derive(Debug, Default)]
 pub struct SharedPrefixes {
     sent: RefCell<HashSet<u64>>,
@@ -23,17 +23,17 @@ pub struct SharedPrefixes {
 }
 
 impl SharedPrefixes {
-    /// Whether no request of this run began so.
+    /// Notes a prefix. Returns whether no earlier request of this run had it.
     pub(super) fn is_new(&self, prefix: u64) -> bool {
         self.sent.borrow_mut().insert(prefix)
     }
 
-    /// Takes what the forecast says of the stages.
-    pub(super) fn expect(&self, durations: BTreeMap<StageName, StageDuration>) {
+    /// Sets what the forecast says of the stages.
+    pub(super) fn set_durations(&self, durations: BTreeMap<StageName, StageDuration>) {
         *self.durations.borrow_mut() = durations;
     }
 
-    /// How long the provider is to keep a beginning that so many requests of a stage share.
+    /// How long the provider is to keep a prefix that `uses` requests of a stage share.
     pub(super) fn ttl(&self, stage: StageName, model: &ModelRef, uses: u32, client: &Client) -> CacheTtl {
         let mut lasting = self.lasting.borrow_mut();
         let is_lasting = *lasting.entry((stage, model.clone())).or_insert_with(|| {

@@ -15,6 +15,7 @@ use crate::pipeline::{JudgeIx, Place};
 use crate::plan::{Action, PrepareError, SelftestTask, Task};
 use crate::results::{FailedAction, UnqualifiedJudge};
 use base::locale::word;
+use base::say;
 
 /// What is known of a judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ enum JudgeStatus {
     Pending,
     Qualified,
     Weak,
-    /// It could not be asked about cases that decide.
+    /// It could not be asked about cases that decide the test.
     Untested,
 }
 
@@ -33,17 +34,17 @@ pub(super) enum JudgeReadiness {
     Ready,
     /// Its self-test is under way.
     Pending,
-    /// It is weak or untested, and that is not allowed; or none of its replies keeps the contract.
+    /// It is weak or untested, and that is not allowed; or all of its replies broke the contract.
     Refused,
 }
 
-/// After this many replies of which none kept the contract, the judge is asked nothing more, not even where a weak judge
-/// is allowed: its cells would all fail, each at the price of several requests. Until one reply kept it, no more requests
+/// After this many replies that all broke the contract, the judge gets no more requests, not even where a weak judge is
+/// allowed: its cells would all fail, each at the price of several requests. Until one reply kept it, no more requests
 /// are under way than can bring this many replies. Cases and cells are counted apart: a judge may read short cases and
 /// not the contexts of a run.
 const GIVEN_UP_AFTER: u32 = 8;
 
-/// What came of one case.
+/// The outcome of one case.
 #[derive(Clone, Debug)]
 pub(super) enum CaseOutcome {
     Graded(DimensionScores),
@@ -67,8 +68,9 @@ struct JudgeTest {
     status: JudgeStatus,
     /// The dimensions in which it is not qualified.
     unqualified: Vec<Dimension>,
-    /// Whether a reply to this run kept the contract, and how many broke it: of cases, and after them of cells.
+    /// Whether a reply of this run kept the contract: to cases at first, and after them to cells.
     kept_contract: bool,
+    /// How many of these replies broke it.
     broke_contract: u32,
     /// Actions under way while no reply has kept the contract.
     under_way: BTreeSet<ActionKey>,
@@ -127,7 +129,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         Ok(stats.emit(&Event::Failed(&failure))?)
     }
 
-    /// Whether an action of a judge may be executed now; else its task waits here until another one has ended.
+    /// Whether an action of a judge may be executed now; else its task waits here until another action has ended.
     pub(super) fn may_begin(&mut self, judge: JudgeIx, action: &mut Action) -> bool {
         let test = self.test_mut(judge);
         if test.kept_contract {
@@ -173,7 +175,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         self.test_mut(judge).waiting.push(task);
     }
 
-    /// Tasks that still wait; none in a run that ends as it is meant to.
+    /// Takes the tasks that still wait: none, unless this program has a bug.
     pub(super) fn drain(&mut self) -> Vec<Task> {
         self.judges.iter_mut().flat_map(|test| test.held_back.drain(..).chain(test.waiting.drain(..))).collect()
     }
@@ -197,14 +199,14 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         !self.allows_weak && self.judges.iter().any(|test| test.status == JudgeStatus::Weak)
     }
 
-    /// Whether a case is left alone because its judge cannot pass any more, or is given up.
+    /// Whether a case need not be asked, because its judge cannot pass any more, or is given up.
     pub(super) fn is_decided(&self, case: &SelftestTask) -> bool {
         let test = self.test(case.judge);
         test.is_given_up() || (!self.asks_all && cannot_grade(self.selftest, &test.grades, &test.unanswered))
     }
 
-    /// Notes what a judge replied to a case or to a cell: how many replies broke the contract, or 0 if one kept it. Reports
-    /// when the judge is given up by it.
+    /// Notes how many replies of a judge to a case or a cell broke the contract, or 0 if one kept it. Warns if the
+    /// judge is given up now.
     pub(super) fn note_replies(
         &mut self,
         judge: JudgeIx,
@@ -215,14 +217,16 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         if test.note_replies(broken) {
             let name = &test.name;
             let replies = test.broke_contract;
-            let warning =
-                format!("judge {name} gets no more requests: {replies} replies in a row are not in the right format");
+            let warning = say!(
+                "judge {name} gets no more requests: {replies} replies in a row are not in the right format",
+                "评审 {name} 不再收到请求：连续 {replies} 条回复的格式不对"
+            );
             stats.emit(&Event::Warning(warning))?;
         }
         Ok(())
     }
 
-    /// What a case came to by its grades.
+    /// The outcome of a case with these grades.
     pub(super) fn graded(&self, grades: &[CriterionScore]) -> CaseOutcome {
         CaseOutcome::Graded(judge::grade(&self.executor.preparer.pipeline().rubric, grades))
     }
@@ -243,7 +247,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         }
         let verdict = test.judge_by(selftest);
         stats.emit(&Event::SelftestCompleted { judge: &test.name, verdict: &verdict })?;
-        // Where cases were left alone the reason is reported elsewhere: offline, budget, interrupted.
+        // If cases were skipped, the reason is reported elsewhere: offline, budget, interrupted.
         if let (JudgeStatus::Untested, Some(why)) = (test.status, test.obstacle.clone()) {
             stats.note_untested(UntestedJudge { judge: test.name.clone(), why });
         }
@@ -284,7 +288,9 @@ impl JudgeTest {
                 self.unanswered.remove(case);
                 self.grades.insert(case.clone(), grades);
             }
-            CaseOutcome::Ungraded => drop(self.unanswered.remove(case)),
+            CaseOutcome::Ungraded => {
+                self.unanswered.remove(case);
+            }
         }
         self.open == 0 && self.status == JudgeStatus::Pending
     }
@@ -296,7 +302,7 @@ impl JudgeTest {
         others == 0 || self.broke_contract.saturating_add(replies) <= GIVEN_UP_AFTER
     }
 
-    /// Counts anew: what follows are the replies to cells.
+    /// Starts counting again: the replies that follow are those to cells.
     fn begin_cells(&mut self) {
         if self.kept_contract {
             (self.kept_contract, self.broke_contract) = (false, 0);
@@ -315,15 +321,16 @@ impl JudgeTest {
         !self.kept_contract && self.broke_contract >= GIVEN_UP_AFTER
     }
 
+    /// Decides the status of the judge by its grades.
     fn judge_by(&mut self, selftest: &SelfTest) -> judge::SelfTestVerdict {
-        let found = verdict(selftest, &self.grades);
-        self.unqualified = found.unqualified().map(|result| result.dimension).collect();
-        self.status = match found.may_grade {
+        let verdict = verdict(selftest, &self.grades);
+        self.unqualified = verdict.unqualified().map(|result| result.dimension).collect();
+        self.status = match verdict.may_grade {
             true => JudgeStatus::Qualified,
             false if cannot_grade(selftest, &self.grades, &self.unanswered) => JudgeStatus::Weak,
             false => JudgeStatus::Untested,
         };
-        found
+        verdict
     }
 }
 
@@ -354,17 +361,17 @@ mod tests {
         })
     }
 
-    /// A sound judge, but for the cases that `odd` speaks of.
+    /// The test of a sound judge, except for the cases for which `odd` has an outcome.
     fn tested(odd: impl Fn(&Case) -> Option<CaseOutcome>) -> JudgeTest {
         let selftest = selftest();
         let mut test = begun();
         for (number, case) in selftest.cases.iter().enumerate() {
             assert_eq!(test.status, JudgeStatus::Pending);
-            let of = match &case.kind {
+            let graded_as = match &case.kind {
                 CaseKind::Lengthened(of) => selftest.case(of).expect("a case"),
                 CaseKind::Labelled | CaseKind::Injection => case,
             };
-            let is_last = test.settle(&case.id, odd(case).unwrap_or_else(|| CaseOutcome::Graded(sound(of))));
+            let is_last = test.settle(&case.id, odd(case).unwrap_or_else(|| CaseOutcome::Graded(sound(graded_as))));
             assert_eq!(is_last, number + 1 == selftest.cases.len());
         }
         test.judge_by(selftest);

@@ -24,8 +24,8 @@ impl<'r> ModelQueue<'r> {
         ModelQueue { client, jobs, in_flight: HashMap::new(), deferred: HashMap::new() }
     }
 
-    /// Whether no more may begin. Actions that wait for a model that is away, or that were refused and are sent again
-    /// later, do not count, up to as many as may be under way.
+    /// Whether no more actions may begin. Up to `jobs` actions do not count that wait for an unavailable model, or that
+    /// were refused and are sent again later.
     pub(super) fn is_full(&self, in_flight: usize) -> bool {
         in_flight >= self.jobs && in_flight >= self.jobs + self.stuck().min(self.jobs)
     }
@@ -41,15 +41,15 @@ impl<'r> ModelQueue<'r> {
         self.client.is_unavailable(provider, model)
     }
 
-    /// Whether a model is unavailable, or has only failed so far: it may never have been there.
+    /// Whether a model is unavailable, or has only failed so far: it may not exist.
     fn is_away(&self, model: &Model) -> bool {
         let (provider, name) = model;
         self.is_unavailable(model)
             || (self.client.delayed(provider, name) > 0 && !self.client.has_answered(provider, name))
     }
 
-    /// Defers a task whose model is away, if others already wait for it and there is something else to do. Returns an
-    /// action that is to begin now. Cells wait for the cases of a self-test: these are not deferred.
+    /// Defers a task whose model is away, if other tasks already wait for the model and there is something else to do.
+    /// Returns an action that is to begin now. Cells wait for the cases of a self-test: these are not deferred.
     pub(super) fn defer(&mut self, action: Action, has_other_work: bool) -> Option<Action> {
         let Some(model) = model_of(&action).filter(|_| action.task.stage() != StageName::Selftest) else {
             return Some(action);

@@ -42,7 +42,7 @@ pub async fn run(
     let mut run = EventLoop::new(executor, options, frontier, listener);
     let broken = match run.drive(stop).await {
         Ok(()) => None,
-        // What was stored is good, and there is to be a report of it.
+        // What was stored before is good, and is reported.
         Err(RunError::Cache(error)) => Some(error.to_string()),
         Err(error) => return Err(error),
     };
@@ -52,8 +52,8 @@ pub async fn run(
     Ok(RunOutcome { models, broken, weak_judges, unqualified, submitted, ..run.stats.into_outcome() })
 }
 
-/// Does what is outside of a run, such as the generation of probes, and returns the outputs of `tasks` in their order:
-/// `None` where there is none, because it failed, or nothing more was to be sent.
+/// Executes tasks outside of the matrix, such as the generation of probes, and returns their outputs in order: `None`
+/// for a task that failed or was not sent.
 ///
 /// # Errors
 /// As [`run`]; also where the cache can store nothing more.
@@ -78,7 +78,7 @@ struct EventLoop<'r, 'e> {
     in_flight: InFlight<'r>,
     breakers: Rc<CircuitBreakers>,
     batches: BatchLane<'r, 'e>,
-    /// Whether the estimate was made, or none is wanted.
+    /// Whether the estimate was made, or is not wanted.
     is_estimated: bool,
     /// Tasks that ask a model, held until the remote has given what it has: so it is known first what has to be paid.
     held: VecDeque<Task>,
@@ -152,7 +152,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         }
     }
 
-    /// Begins what is ready, until enough is under way. Returns whether there is more that needs no waiting.
+    /// Begins ready tasks until enough is under way. Returns whether more may be begun without waiting.
     fn admit(&mut self) -> Result<bool, RunError> {
         let enough = self.stats.finished_cells() + BATCH;
         for _ in 0..BATCH {
@@ -170,7 +170,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         Ok(true)
     }
 
-    /// The next task that is ready, was deferred, or need be held no longer.
+    /// The next task that is ready, was deferred, or is no longer held.
     fn next_task(&mut self) -> Option<Task> {
         if let Some(task) = self.tasks.next_ready().or_else(|| self.queue.take()) {
             return Some(task);
@@ -214,8 +214,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         Ok(())
     }
 
-    /// Reports the estimate of what is to come, before the first stale action begins: where all is cached nothing needs it.
-    /// Notes what it says of prompts that requests share. What is in open batches is paid for.
+    /// Reports the estimate of what is to come, before the first stale action begins: where all is cached nothing needs
+    /// it. Keeps what it says of prefixes that requests share. Requests in open batches are already paid for.
     fn estimate_once(&mut self) -> Result<(), RunError> {
         if std::mem::replace(&mut self.is_estimated, true) {
             return Ok(());
@@ -226,7 +226,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         // Where a prompt does not render there is no estimate; its cells fail by name.
         let found = forecast(preparer, store, assumptions).ok();
         let estimate = found.as_ref().map(|found| found.estimate);
-        self.executor.prefixes.expect(found.map(|found| found.durations).unwrap_or_default());
+        self.executor.prefixes.set_durations(found.map(|found| found.durations).unwrap_or_default());
         self.stats.note_forecast(estimate);
         Ok(estimate.iter().try_for_each(|estimate| self.stats.emit(&Event::Estimated(estimate)))?)
     }
@@ -252,7 +252,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         }
     }
 
-    /// Ends what is no longer under way.
+    /// Completes an action that is no longer under way.
     fn end(&mut self, ended: Ended) -> Result<(), RunError> {
         match ended {
             Ended::Executed { action, result } => {
@@ -269,7 +269,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         }
     }
 
-    /// Ends what waits for a batch no longer. Returns whether there may be more to do.
+    /// Completes the actions that no longer wait for a batch. Returns whether there may be more to do.
     fn follow(&mut self, step: Step) -> Result<bool, RunError> {
         self.stats.tripped(self.breakers.take_unreported())?;
         match step {
@@ -302,14 +302,14 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 Ok(())
             }
             Err(ExecutionError::OverBudget(_) | ExecutionError::Cancelled) => {
-                // Whatever keeps it from being begun again is the reason that it was not sent.
+                // What keeps it from being begun again is the reason that it was not sent.
                 let reason = self.skip_reason(&action.work).unwrap_or(SkipReason::Interrupted);
                 self.tasks.skip(action, reason, &mut self.stats)
             }
         }
     }
 
-    /// Whether the money is only reserved for others: then the action waits for what they leave.
+    /// Whether the money is only reserved for other actions: then this one waits for what they leave.
     fn may_afford_later(&mut self, reached: BudgetReached) -> bool {
         let may = self.executor.budget.reached().is_none() && self.in_flight.wait_for_budget();
         if !may {

@@ -1,4 +1,4 @@
-//! Statistics of a run: every event goes out through here and is counted on its way, so that what is reported and what
+//! Statistics of a run: every event is emitted through here and counted on its way, so that what is reported and what
 //! is counted cannot differ.
 
 use super::batch::BatchLane;
@@ -17,7 +17,7 @@ use base::say;
 pub(super) struct RunStats<'r> {
     listener: &'r mut dyn Listener,
     outcome: RunOutcome,
-    /// Cells of which nothing more will be reported.
+    /// Cells that are done: nothing more will be reported about them.
     finished: MatrixCounts,
 }
 
@@ -31,7 +31,7 @@ impl<'r> RunStats<'r> {
         self.listener.on_event(event)
     }
 
-    /// An output was found in the cache, for the `first` cell with its action or for another one.
+    /// Reports an output that was found in the cache, for the first cell with its action or for another one.
     pub(super) fn cached(
         &mut self,
         stage: StageName,
@@ -51,13 +51,13 @@ impl<'r> RunStats<'r> {
         self.emit(&Event::Completed { stage, key, asked, usage, repeated, cost, unchanged })
     }
 
-    /// A task is not begun.
+    /// Reports a task that is not begun.
     pub(super) fn skipped(&mut self, stage: StageName, reason: SkipReason) -> Result<(), FileError> {
         self.outcome.skipped += u64::from(reason != SkipReason::VerdictKnown);
         self.emit(&Event::Skipped { stage, reason })
     }
 
-    /// Calls to a provider or a model are not sent any more.
+    /// Reports breakers that tripped.
     pub(super) fn tripped(&mut self, breakers: Vec<TrippedBreaker>) -> Result<(), FileError> {
         for breaker in breakers {
             self.emit(&Event::BreakerTripped(&breaker))?;
@@ -66,17 +66,17 @@ impl<'r> RunStats<'r> {
         Ok(())
     }
 
-    /// Reports what is odd.
+    /// Reports warnings.
     pub(super) fn note(&mut self, notes: impl IntoIterator<Item = String>) -> Result<(), FileError> {
         notes.into_iter().try_for_each(|note| self.emit(&Event::Warning(note)))
     }
 
-    /// A cell has an output.
+    /// Counts a cell that has an output.
     pub(super) fn resolved(&mut self, stage: StageName) {
         self.count(stage, MatrixCounts::default());
     }
 
-    /// A cell has no output, and so those that depend on it can have none.
+    /// Reports a cell that has no output, so that those that depend on it can have none.
     pub(super) fn unresolved(&mut self, stage: StageName, blocked: MatrixCounts) -> Result<(), FileError> {
         self.count(stage, blocked);
         self.emit(&Event::Blocked(blocked))
@@ -89,7 +89,7 @@ impl<'r> RunStats<'r> {
         self.finished.judge += judge + u64::from(stage == StageName::Judge);
     }
 
-    /// The run is to end. Returns whether that is new.
+    /// Marks the run as interrupted. Returns whether that is new.
     pub(super) fn interrupt(&mut self) -> bool {
         !std::mem::replace(&mut self.outcome.interrupted, true)
     }
@@ -98,7 +98,7 @@ impl<'r> RunStats<'r> {
         self.outcome.interrupted
     }
 
-    /// Requests were refused by the budget; the first limit that was reached is reported.
+    /// Notes that the budget refused requests; the first limit that was reached is reported.
     pub(super) fn note_budget(&mut self, reached: BudgetReached) {
         self.outcome.budget.get_or_insert(reached);
     }
@@ -119,20 +119,23 @@ impl<'r> RunStats<'r> {
         self.finished.all()
     }
 
-    /// Adds what came of the batches, and compares the cells that were reported with those that were `due`.
+    /// Adds the outcome of the batches, and compares the cells that were reported with those that were `due`.
     pub(super) fn finish(&mut self, batches: &BatchLane<'_, '_>, due: MatrixCounts) {
         batches.report(&mut self.outcome);
-        let found = self.finished;
+        let finished = self.finished;
         let stages = [
-            (StageName::Compress, due.compress, found.compress),
-            (StageName::Answer, due.answer, found.answer),
-            (StageName::Judge, due.judge, found.judge),
+            (StageName::Compress, due.compress, finished.compress),
+            (StageName::Answer, due.answer, finished.answer),
+            (StageName::Judge, due.judge, finished.judge),
         ];
-        let missing = stages.into_iter().filter(|(_, due, found)| due != found);
-        let words = missing.map(|(stage, due, found)| {
-            say!("{found} of {due} {} cells", "{due} 个 {} 单元中的 {found} 个", stage.name())
-        });
-        self.outcome.unaccounted = words.collect();
+        for (stage, due, finished) in stages {
+            if due != finished {
+                let name = stage.name();
+                self.outcome
+                    .unaccounted
+                    .push(say!("{finished} of {due} {name} cells", "{due} 个 {name} 单元中的 {finished} 个"));
+            }
+        }
     }
 
     pub(super) fn into_outcome(self) -> RunOutcome {

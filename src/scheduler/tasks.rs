@@ -31,7 +31,7 @@ pub(super) struct Tasks<'r, 'e> {
 }
 
 impl<'r, 'e> Tasks<'r, 'e> {
-    /// The tasks of a walk. Cases that were graded before come first, for they may decide the test.
+    /// The tasks of a walk. Cases that were graded before come first, because they may decide the test.
     pub(super) fn new(
         executor: &'r Executor<'e>,
         options: &'r SchedulerOptions,
@@ -62,7 +62,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         let action = match self.executor.preparer.prepare(&task) {
             Ok(action) => action,
             Err(error) => {
-                self.not_prepared(&task, &error, stats)?;
+                self.fail_unprepared(&task, &error, stats)?;
                 return Ok(None);
             }
         };
@@ -71,7 +71,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
             self.share_failure(&task, stats)?;
             return Ok(None);
         }
-        // What this run has just made is good, also of a stage that is to be refreshed.
+        // Outputs that this run has made are current, even those of a stage that is refreshed.
         let is_completed = self.cells.shared.is_completed(&action.key);
         let refresh = if is_completed { &Refresh::default() } else { self.refresh };
         match plan::look_up(self.executor.store, &self.executor.preparer, &action, refresh) {
@@ -82,8 +82,8 @@ impl<'r, 'e> Tasks<'r, 'e> {
         }
     }
 
-    /// Resolves a task by its cached output. Where that cannot be read the store has reported the damage, and it is made
-    /// again.
+    /// Resolves a task by its cached output. If that cannot be read, the store has reported the damage, and the action
+    /// is executed again.
     fn begin_cached(
         &mut self,
         action: Action,
@@ -111,7 +111,8 @@ impl<'r, 'e> Tasks<'r, 'e> {
         Ok(None)
     }
 
-    fn not_prepared(&mut self, task: &Task, error: &PrepareError, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+    /// Fails a task whose prompt does not render.
+    fn fail_unprepared(&mut self, task: &Task, error: &PrepareError, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         let pipeline = self.executor.preparer.pipeline();
         let path = CurrentSources::new(pipeline, task).prompt.and_then(|prompt| prompt.path);
         if let Task::Selftest(case) = task {
@@ -273,7 +274,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         }
     }
 
-    /// What follows from there being no output; `outcome` is that of a case.
+    /// What follows if there is no output; `outcome` is that of a case.
     fn unresolved(&mut self, task: &Task, outcome: CaseOutcome, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         match task {
             Task::Generate(_) | Task::Regrade(_) => Ok(()),

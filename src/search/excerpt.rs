@@ -8,8 +8,8 @@ use super::terms::{Term, each_term};
 /// Marks what was left out.
 const GAP: &str = "[…]";
 
-/// The lines of `text`, neighbours, that have most of the query's terms within `limit` tokens, as `size` counts them; all
-/// of a text that fits. What was left out before and behind is marked.
+/// The consecutive lines of `text` that have most of the query's terms within `limit` tokens, as `size` counts them;
+/// the whole text if it fits. Gaps before and after the lines are marked.
 pub fn excerpt(text: &str, ranking: &Ranking, limit: u64, size: impl Fn(&str) -> u64) -> String {
     let text = text.trim_end();
     if size(text) <= limit {
@@ -20,11 +20,11 @@ pub fn excerpt(text: &str, ranking: &Ranking, limit: u64, size: impl Fn(&str) ->
     let chosen = fill(best_window(&lines, &sizes, ranking, limit), &sizes, limit);
     let inner = lines.get(chosen.clone()).unwrap_or_default().concat();
     let before = if chosen.start > 0 { format!("{GAP}\n") } else { String::new() };
-    let behind = if chosen.end < lines.len() { format!("\n{GAP}") } else { String::new() };
-    format!("{before}{}{behind}", inner.trim_end())
+    let after = if chosen.end < lines.len() { format!("\n{GAP}") } else { String::new() };
+    format!("{before}{}{after}", inner.trim_end())
 }
 
-/// The lines of a text, each with its end; those beyond the limit in pieces within it.
+/// The lines of a text, each with its end. A line over the limit is split into pieces within it.
 fn lines<'t>(text: &'t str, limit: u64, size: &impl Fn(&str) -> u64) -> Vec<&'t str> {
     let mut lines = Vec::new();
     for mut line in text.split_inclusive('\n') {
@@ -41,7 +41,7 @@ fn lines<'t>(text: &'t str, limit: u64, size: &impl Fn(&str) -> u64) -> Vec<&'t 
     lines
 }
 
-/// The bytes of a beginning of `line` that fits; of one character at least.
+/// The length in bytes of a beginning of `line` that fits, one character at least.
 fn fitting(line: &str, limit: u64, size: &impl Fn(&str) -> u64) -> usize {
     let mut end = line.len();
     let first = line.chars().next().map_or(0, char::len_utf8);
@@ -53,11 +53,11 @@ fn fitting(line: &str, limit: u64, size: &impl Fn(&str) -> u64) -> usize {
 
 /// The first window within the limit that has the heaviest terms, without the lines before its first match.
 fn best_window(lines: &[&str], sizes: &[u64], ranking: &Ranking, limit: u64) -> Range<usize> {
-    let held: Vec<Vec<usize>> = lines.iter().map(|line| matches(line, ranking)).collect();
+    let line_terms: Vec<Vec<usize>> = lines.iter().map(|line| matching_terms(line, ranking)).collect();
     let mut counts = vec![0_u32; ranking.weights.len()];
     let (mut start, mut used, mut score) = (0, 0, 0.0);
     let (mut best, mut best_score) = (0..0, 0.0);
-    for (end, (terms, length)) in held.iter().zip(sizes).enumerate() {
+    for (end, (terms, length)) in line_terms.iter().zip(sizes).enumerate() {
         used += length;
         for term in terms {
             let Some(count) = counts.get_mut(*term) else { continue };
@@ -66,7 +66,7 @@ fn best_window(lines: &[&str], sizes: &[u64], ranking: &Ranking, limit: u64) -> 
         }
         while used > limit && start < end {
             used -= sizes.get(start).copied().unwrap_or_default();
-            for term in held.get(start).into_iter().flatten() {
+            for term in line_terms.get(start).into_iter().flatten() {
                 let Some(count) = counts.get_mut(*term) else { continue };
                 *count -= 1;
                 score -= if *count == 0 { ranking.weight(*term) } else { 0.0 };
@@ -78,12 +78,12 @@ fn best_window(lines: &[&str], sizes: &[u64], ranking: &Ranking, limit: u64) -> 
             (best, best_score) = (start..end + 1, score);
         }
     }
-    let first = best.clone().find(|at| held.get(*at).is_some_and(|terms| !terms.is_empty()));
+    let first = best.clone().find(|at| line_terms.get(*at).is_some_and(|terms| !terms.is_empty()));
     first.unwrap_or(best.start)..best.end
 }
 
-/// The places in the ranking's weights of the terms that `line` has, each once.
-fn matches(line: &str, ranking: &Ranking) -> Vec<usize> {
+/// The indices in the ranking's weights of the terms that `line` has, each once.
+fn matching_terms(line: &str, ranking: &Ranking) -> Vec<usize> {
     let mut found = Vec::new();
     let mut note = |term: Term| {
         if let Some(at) = ranking.weights.iter().position(|(known, _)| *known == term)
@@ -96,7 +96,7 @@ fn matches(line: &str, ranking: &Ranking) -> Vec<usize> {
     found
 }
 
-/// Extends a window by the lines behind it, then by those before it, while they fit.
+/// Extends a window by the lines after it, then by those before it, while they fit.
 fn fill(window: Range<usize>, sizes: &[u64], limit: u64) -> Range<usize> {
     let Range { mut start, mut end } = window;
     let mut room = limit.saturating_sub(sizes.get(start..end).unwrap_or_default().iter().sum());

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::terms::{Term, distinct_terms, each_term};
 
-/// How soon further occurrences of a term in a text count less (k1 of BM25).
+/// How quickly further occurrences of a term in a text count less (k1 of BM25).
 const SATURATION: f64 = 1.2;
 /// How far long texts are marked down (b of BM25).
 const LENGTH_WEIGHT: f64 = 0.75;
@@ -14,23 +14,24 @@ const LENGTH_WEIGHT: f64 = 0.75;
 /// range alone would.
 #[derive(Debug, Default)]
 pub struct SearchIndex {
-    /// By term, each text that has it with how often, in order.
+    /// For each term, the texts that have it, in order, each with the number of occurrences.
     postings: HashMap<Term, Vec<(u32, u32)>>,
-    /// Terms of all texts before each position, and of all: one more than there are texts.
+    /// The number of terms in all texts before each position, then in all texts.
     terms_before: Vec<u64>,
 }
 
 /// What a query finds.
 #[derive(Debug, Default)]
 pub struct Ranking {
-    /// The positions of all texts that share a term with the query, best first; of equals the earlier one.
+    /// The positions of all texts that share a term with the query, best first; of texts with the same score, the
+    /// earlier one first.
     pub positions: Vec<usize>,
     /// The terms of the query that occur, with their weights: the rarer, the heavier.
     pub(super) weights: Vec<(Term, f64)>,
 }
 
 impl Ranking {
-    /// The weight of a term by its place among [`Ranking::weights`].
+    /// The weight of a term by its index in [`Ranking::weights`].
     pub(super) fn weight(&self, term: usize) -> f64 {
         self.weights.get(term).map_or(0.0, |(_, weight)| *weight)
     }
@@ -80,18 +81,18 @@ impl SearchIndex {
                 }
             }
         }
-        let mut found: Vec<(usize, f64)> = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
-        found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        Ranking { positions: found.into_iter().map(|(at, _)| at + range.start).collect(), weights }
+        let mut scored: Vec<(usize, f64)> = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
+        scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        Ranking { positions: scored.into_iter().map(|(at, _)| at + range.start).collect(), weights }
     }
 
     fn postings_in(&self, term: Term, range: &Range<usize>) -> &[(u32, u32)] {
-        let all = self.postings.get(&term).map_or(&[][..], Vec::as_slice);
-        let [from, to] = [range.start, range.end].map(|end| all.partition_point(|(at, _)| (*at as usize) < end));
-        all.get(from..to).unwrap_or_default()
+        let postings = self.postings.get(&term).map_or(&[][..], Vec::as_slice);
+        let [from, to] = [range.start, range.end].map(|end| postings.partition_point(|(at, _)| (*at as usize) < end));
+        postings.get(from..to).unwrap_or_default()
     }
 
-    /// The terms of all texts in a range.
+    /// The number of terms in all texts of a range.
     fn length(&self, range: &Range<usize>) -> f64 {
         let [start, end] = [range.start, range.end].map(|at| self.terms_before.get(at).copied().unwrap_or_default());
         end.saturating_sub(start) as f64

@@ -1,5 +1,5 @@
-//! Terms: what texts are matched by. Words in lower case, identifiers whole and in parts, Chinese, Japanese and Korean in
-//! pairs of characters.
+//! Terms: the units that texts are matched by. Words in lower case, identifiers whole and in parts, Chinese, Japanese
+//! and Korean in pairs of characters.
 
 /// A term by its hash: terms are compared, never shown.
 pub(super) type Term = u64;
@@ -33,16 +33,16 @@ pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
 
 /// The distinct terms of `text`, in order of appearance.
 pub(super) fn distinct_terms(text: &str) -> Vec<Term> {
-    let mut all = Vec::new();
+    let mut terms = Vec::new();
     each_term(text, |term| {
-        if !all.contains(&term) {
-            all.push(term);
+        if !terms.contains(&term) {
+            terms.push(term);
         }
     });
-    all
+    terms
 }
 
-/// Whether `c` belongs to a script without blanks between words.
+/// Whether `c` is Chinese, Japanese or Korean: such text is matched by pairs of characters.
 fn is_wide(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{20000}'..='\u{3ffff}')
 }

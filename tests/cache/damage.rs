@@ -117,7 +117,7 @@ fn flipped_bytes_of_the_small_files_lose_nothing() {
             let dir = tempdir().unwrap();
             copy(sound.path(), dir.path());
             flip(&dir.path().join(name), at);
-            match Store::open(dir.path(), &holder(), key_of) {
+            match Store::open(dir.path(), holder(), key_of) {
                 Ok(store) => assert_eq!(served(&store), ENTRIES, "{name} byte {at}"),
                 Err(error) => assert!(error.to_string().contains("newer"), "{name} byte {at}: {error}"),
             }

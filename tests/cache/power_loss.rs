@@ -79,7 +79,7 @@ fn recorded(folder: &Path, library: &Path) -> Recording {
 /// Opens what is left, and expects all acknowledged entries in it. The error says what is wrong.
 fn survives(cache: &Path, acknowledged: &[u64], semantics: Semantics) -> Result<(), String> {
     let snapshot = CacheSnapshot::open(cache).map_err(|error| format!("refused to readers: {error}"))?;
-    let store = Store::open(cache, &holder(), key_of).map_err(|error| format!("refused: {error}"))?;
+    let store = Store::open(cache, holder(), key_of).map_err(|error| format!("refused: {error}"))?;
     let notices = store.notices();
     if semantics == Semantics::Killed && !notices.is_empty() {
         return Err(format!("a kill is noticed: {notices:?}"));
@@ -94,7 +94,7 @@ fn survives(cache: &Path, acknowledged: &[u64], semantics: Semantics) -> Result<
     }
     put(&store, 999, body(999, 10));
     store.close().map_err(|error| error.to_string())?;
-    let store = Store::open(cache, &holder(), key_of).map_err(|error| format!("refused later: {error}"))?;
+    let store = Store::open(cache, holder(), key_of).map_err(|error| format!("refused later: {error}"))?;
     let found = store.find(&key(999)).and_then(|record| store.body(&record).ok());
     if found == Some(body(999, 10)) { Ok(()) } else { Err("what is put later is lost".into()) }
 }

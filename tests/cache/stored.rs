@@ -187,7 +187,7 @@ fn a_prefix_names_one_entry_or_the_candidates() {
 fn a_second_writer_sees_who_holds_the_cache() {
     let dir = tempdir().unwrap();
     let _held = open(dir.path());
-    let error = Store::open(dir.path(), &holder(), key_of).unwrap_err().to_string();
+    let error = Store::open(dir.path(), holder(), key_of).unwrap_err().to_string();
     assert!(error.contains("`compeval run`"), "{error}");
     assert!(error.contains(&format!("process {}", std::process::id())), "{error}");
     assert!(error.contains("since 20"), "{error}");
@@ -197,7 +197,7 @@ fn a_second_writer_sees_who_holds_the_cache() {
 fn a_folder_of_something_else_is_left_alone() {
     let dir = tempdir().unwrap();
     std::fs::write(dir.path().join("thesis.txt"), "precious").unwrap();
-    for error in [Store::open(dir.path(), &holder(), key_of).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()]
+    for error in [Store::open(dir.path(), holder(), key_of).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()]
     {
         assert!(error.to_string().contains("thesis.txt"), "{error}");
     }
@@ -209,7 +209,7 @@ fn a_newer_format_is_refused_and_left_alone() {
     let dir = tempdir().unwrap();
     filled(dir.path(), 1, 10);
     std::fs::write(dir.path().join("FORMAT"), "compeval store format 7\n").unwrap();
-    let error = Store::open(dir.path(), &holder(), key_of).unwrap_err();
+    let error = Store::open(dir.path(), holder(), key_of).unwrap_err();
     assert!(matches!(error, CacheError::NewerFormat { found: 7, .. }), "{error}");
     assert!(CacheSnapshot::open(dir.path()).is_err());
 }
@@ -227,7 +227,7 @@ fn a_cache_of_a_version_that_was_never_released_is_named_and_left_alone() {
     for dir in [labelled, unlabelled] {
         let before = files(dir.path());
         for error in
-            [Store::open(dir.path(), &holder(), key_of).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()]
+            [Store::open(dir.path(), holder(), key_of).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()]
         {
             assert!(matches!(error, CacheError::OlderFormat { .. }), "{error}");
             assert!(error.to_string().contains("never released"), "{error}");

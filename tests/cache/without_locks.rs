@@ -19,7 +19,7 @@ fn helper_uses_a_cache_without_locks() {
     let folder = Path::new(&folder);
     for round in 0..3 {
         let store = open(folder);
-        let error = Store::open(folder, &holder(), key_of).unwrap_err().to_string();
+        let error = Store::open(folder, holder(), key_of).unwrap_err().to_string();
         assert!(error.contains("LOCK.held") && error.contains("remove it if the process is gone"), "{error}");
         let notices = store.notices();
         assert!(notices.iter().any(|notice| notice.contains("works without an index")), "{notices:?}");
@@ -28,7 +28,7 @@ fn helper_uses_a_cache_without_locks() {
     }
     assert!(!folder.join("LOCK.held").exists());
     std::fs::write(folder.join("LOCK.held"), "`compeval run` (process 4194305, since 2026-01-01)").unwrap();
-    let error = Store::open(folder, &holder(), key_of).unwrap_err().to_string();
+    let error = Store::open(folder, holder(), key_of).unwrap_err().to_string();
     assert!(error.contains("process 4194305"), "{error}");
     assert_eq!(CacheSnapshot::open(folder).unwrap().len(), 3, "readers need no lock");
 }

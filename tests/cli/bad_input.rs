@@ -1,4 +1,5 @@
-//! Input that is wrong: a clear error, exit 2, and nothing called. The wordings are tested where they are made.
+//! Wrong input gets a clear error and exit code 2, and no provider is called. The wordings are tested where they are
+//! made.
 
 use super::project::Project;
 use super::server::Server;
@@ -180,7 +181,7 @@ fn a_file_in_the_place_of_the_cache_is_reported_with_what_to_do() {
 }
 
 #[test]
-fn what_the_cache_has_to_say_is_reported_beside_a_fault_of_the_project() {
+fn warnings_of_the_cache_are_reported_beside_an_error_of_the_project() {
     let server = Server::start();
     let project = Project::new(&server);
     project.expect(0, "run --label a");
@@ -190,7 +191,7 @@ fn what_the_cache_has_to_say_is_reported_beside_a_fault_of_the_project() {
 }
 
 #[test]
-fn what_is_refused_makes_no_cache() {
+fn a_refused_run_creates_no_cache() {
     let project = Project::offline();
     for refused in ["--label a/b", "--compare-to none", "--max-cost 1"] {
         project.expect(2, &format!("run {refused}"));

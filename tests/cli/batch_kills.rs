@@ -1,4 +1,4 @@
-//! kill -9 while batches are created, polled and collected: nothing is paid for twice, and nothing is lost.
+//! kill -9 while batches are created, polled and collected: nothing is paid twice, and nothing is lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,8 +21,8 @@ impl Random {
     }
 }
 
-/// Kills runs of one project, lets the last one end, and compares with a live run. Returns the calls during or after
-/// which they were killed.
+/// Kills several runs of one project, lets the last one end, and compares it with a live run. Returns the call during
+/// or after which each run was killed.
 fn survive_kills(vendor: Vendor, kills: u64, random: &mut Random) -> Vec<&'static str> {
     let server = BatchServer::start(vendor);
     let project = project(&server);
@@ -32,7 +32,7 @@ fn survive_kills(vendor: Vendor, kills: u64, random: &mut Random) -> Vec<&'stati
     killed
 }
 
-/// Kills a run shortly after a random one of its calls; `None` if it has ended before.
+/// Kills a run shortly after a random one of its calls; `None` if the run ended before.
 fn kill(mut running: Running, server: &BatchServer, random: &mut Random) -> Option<&'static str> {
     let last = server.book().calls.len() as u64 + 1 + random.below(6);
     while (server.book().calls.len() as u64) < last && !running.has_ended() {
@@ -48,7 +48,7 @@ fn kill(mut running: Running, server: &BatchServer, random: &mut Random) -> Opti
 fn end(project: &Project, server: &BatchServer, vendor: Vendor) {
     project.expect(0, RUN);
     assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
-    // A live request that was in flight at a kill is lost, here as without batches; nothing of a batch is.
+    // As without batches, a live request that was in flight at a kill is lost. Nothing of a batch is lost.
     let book = server.book();
     assert_eq!(book.repeated.first(), None, "{vendor:?}: billed again, in {} batches", book.batches.len());
 }
@@ -60,7 +60,7 @@ fn kill_9_at_any_point_pays_nothing_twice() {
     }
 }
 
-/// `just batch-kills COUNT` kills so many runs at each vendor, five of each project.
+/// `just batch-kills COUNT` kills this many runs at each vendor, five in each project.
 #[test]
 #[ignore = "takes minutes"]
 #[allow(clippy::print_stderr, reason = "a test that reports")]

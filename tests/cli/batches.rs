@@ -10,7 +10,7 @@ use super::vendor_batches::{BatchServer, Behaviour, Fate, Vendor};
 
 pub const VENDORS: [Vendor; 2] = [Vendor::OpenAi, Vendor::Anthropic];
 
-/// The project with its provider at a vendor that has batches.
+/// The project, whose provider is a vendor with batches.
 pub fn project(server: &BatchServer) -> Project {
     let project = Project::offline();
     let kind = if server.vendor() == Vendor::OpenAi { "openai-chat" } else { "anthropic" };
@@ -95,7 +95,7 @@ fn without_wait_each_run_collects_what_has_ended() {
         project.expect(0, "cache verify");
         assert_eq!(open_batches(&project).len(), 1);
 
-        // The first poll finds it in progress, also with another lane: what is submitted is not asked again.
+        // The first poll finds the batch in progress. A run with another lane does not send its requests again either.
         project.expect(7, "run --label c --runs 1 --lane live --methods full");
         let mut runs = 1;
         while project.compeval("run --label a --runs 1 --lane batch").code == 7 {
@@ -117,7 +117,7 @@ fn an_edit_while_a_batch_is_open_loses_nothing() {
         let project = project(&server);
         project.expect(7, "run --label a --runs 1 --lane batch");
         let before = project.read("pipeline.toml");
-        // Neither the answerer nor its provider is there any more.
+        // Neither the answerer nor its provider exists any more.
         let edited = before.replace("[providers.mock", "[providers.other").replace("\"mock/", "\"other/");
         project.write("pipeline.toml", &edited.replace("prompts/answer.md", "prompts/other.md"));
         let prompt = project.read("prompts/answer.md");
@@ -136,7 +136,7 @@ fn an_edit_while_a_batch_is_open_loses_nothing() {
 }
 
 #[test]
-fn lines_that_come_to_nothing_are_submitted_again_and_others_fail() {
+fn lines_without_a_result_are_submitted_again_and_others_fail() {
     for vendor in VENDORS {
         let server = BatchServer::start(vendor);
         let project = project(&server);

@@ -1,4 +1,4 @@
-//! Budgets: never exceeded with many requests under way, a clean stop, and the next run goes on.
+//! Budgets are never exceeded with many requests in flight; the run stops cleanly, and the next one goes on.
 
 use super::super::brain::Wanted;
 use super::project::{PRICES, Project};
@@ -74,7 +74,7 @@ fn max_cost_is_never_exceeded_and_the_next_run_goes_on() {
 }
 
 #[test]
-fn replies_that_came_to_nothing_are_paid_for_and_reported() {
+fn unused_replies_are_paid_for_and_reported() {
     let server = Server::start();
     let project = Project::new(&server);
     project.write("pipeline.toml", &format!("{}\n{PRICES}", project.read("pipeline.toml")));

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
+
 use super::project::Project;
 
-/// What is a name in any language: methods, files, fields, flags, commands, models, units.
+/// Names that are the same in any language: methods, files, fields, flags, commands, models, units.
 const NAMES: &[&str] = &[
     // methods and stages
     "anchored", "index", "regenerative", "extract", "mask", "truncate", "full", "none", "agent", "judge", "lexical",
@@ -13,10 +16,10 @@ const NAMES: &[&str] = &[
     "json", "all", "allow", "weak", "unproven", "selftest", "md", "utc", "claude", "code", "codex", "openhands",
     "copilot", "cli", "hermes", // vendors
     "factory", "anthropic", "openai", "gpt", // units and signs
-    "kb", "min", "usd", "pareto",
+    "kb", "min", "usd", "pareto", "pipeline", "toml",
 ];
 
-/// Words of three letters or more that are in no list of names, and not in what the user wrote.
+/// The words of three letters or more that are in no list of names and not in the user's own text.
 pub(super) fn english(text: &str, own: &BTreeSet<String>) -> Vec<String> {
     let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() > 2).map(str::to_lowercase);
     words.filter(|word| !NAMES.contains(&word.as_str()) && !own.contains(word)).collect()
@@ -26,7 +29,7 @@ pub(super) fn words_of(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_ascii_alphabetic()).map(str::to_lowercase).collect()
 }
 
-/// A project in Chinese, of the sample session, whose own words are English.
+/// A project in Chinese with the sample session, whose own words are English.
 fn project() -> (Project, BTreeSet<String>) {
     let project = Project::empty();
     project.expect(0, "init --locale zh");
@@ -45,7 +48,6 @@ fn project() -> (Project, BTreeSet<String>) {
 fn the_terminal_the_report_and_the_page_of_a_run_have_no_english_words() {
     let (project, own) = project();
     let ended = project.expect(0, "run --label a --all --runs 1");
-    // Which hosts and programs are used is a matter of the command line, as are its errors.
     let terminal = format!("{}\n{}", ended.stdout, ended.stderr);
     assert_eq!(english(&terminal, &own), Vec::<String>::new(), "{terminal}");
     project.expect(0, "report a --reference");
@@ -72,7 +74,7 @@ fn facts(project: &Project) -> BTreeSet<String> {
     own
 }
 
-/// What a command prints, without what it quotes, flags, paths, keys, and the commands that it names.
+/// The output of a command, without quotations, flags, paths, keys, and the commands that it names.
 fn prose(text: &str) -> String {
     let is_quoted_command = |line: &&str| line.trim_start().starts_with("compeval ");
     let without_commands = |line: &str| match line.split_once("compeval ") {
@@ -82,14 +84,14 @@ fn prose(text: &str) -> String {
     let lines: Vec<String> = text.lines().filter(|line| !is_quoted_command(line)).map(without_commands).collect();
     let unquoted: String = lines.join("\n").split('`').step_by(2).collect();
     let is_prose =
-        |word: &&str| !word.starts_with("--") && !word.contains(|c: char| "/_=".contains(c) || c.is_ascii_digit());
+        |word: &&str| !word.contains("--") && !word.contains(|c: char| "/_=".contains(c) || c.is_ascii_digit());
     unquoted.split_whitespace().filter(is_prose).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn everyday_commands_print_no_english_words() {
     let (project, of_session) = project();
-    // Most commands quote no more of the session than the facts that were asked for.
+    // Most commands quote nothing of the session but the facts that were asked for.
     let of_bank = facts(&project);
     let commands = [
         "check",
@@ -123,6 +125,24 @@ fn everyday_commands_print_no_english_words() {
         "probes review",
         "batch ls",
         "observe fixtures",
+        "show tally-bank-export --label a --method nobody",
+        "show tally-bank-export --label a --probe nobody",
+        "why tally-bank-export --label a --method none --probe nobody",
+        "cache ls --method nobody",
+        "check --profile nobody",
+        "check -c nowhere.toml",
+        "plan --fixtures nobody",
+        "plan --methods nobody",
+        "probes generate nobody",
+        "run --points 1",
+        "run --part auto --label z --remote fs:///no/such/place",
+        "judge agreement nowhere.csv",
+        "judge grade nowhere.json",
+        "judge selftest --cases nowhere.json",
+        "fixture scrub nowhere",
+        "fixture import nowhere.jsonl",
+        "cache pull --remote ftp://nowhere",
+        "cache push --remote fs:///no/such/place",
     ];
     let mut left = Vec::new();
     for command in commands {
@@ -155,7 +175,7 @@ fn what_is_wrong_with_a_pipeline_and_a_bank_is_said_in_chinese() {
     for (from, to) in wrong {
         project.write("pipeline.toml", &sound.replacen(from, to, 1));
         let ended = project.expect(2, "check --all");
-        // The excerpt is the user's; what stands beside its carets is ours.
+        // The excerpt is the user's text; the words beside its carets are ours.
         let is_excerpt = |line: &&str| line.contains('│') && line.contains(" = ");
         let said: String = format!("{}\n{}", ended.stdout, ended.stderr)
             .lines()
@@ -172,7 +192,164 @@ fn what_is_wrong_with_a_pipeline_and_a_bank_is_said_in_chinese() {
     project.expect(2, "check").says(&["问题 中有未知键 `kind`"]);
 }
 
-/// What a page without a script says: its text without style and tags.
+/// The messages and the advice of all findings of `check`.
+fn findings(project: &Project) -> Vec<String> {
+    let found = project.compeval("check --json").json();
+    let all = ["errors", "warnings"].map(|kind| found[kind].as_array().cloned().unwrap_or_default()).concat();
+    let texts = all.iter().flat_map(|finding| [&finding["message"], &finding["help"]]);
+    texts.filter_map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
+/// Demands that `check` finds what holds `words`, and says all that it finds in Chinese; `names` may stand in it.
+fn expect_chinese_finding(project: &Project, words: &str, names: &BTreeSet<String>) {
+    let found = findings(project);
+    assert!(found.iter().any(|text| text.contains(words)), "`{words}` is not in {found:#?}");
+    for text in found {
+        assert_eq!(english(&prose(&text), names), Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn rarer_findings_of_a_pipeline_are_said_in_chinese_alone() {
+    let (project, _) = project();
+    let names = words_of(
+        "strategy command provider model kind base url shell text object name language never not prohibition http https \
+         inputs chat path prompt summary api true criteria anchors recall artifact",
+    );
+    project.write("rubric.toml", "[[criteria]]\nid = \"a\"\ndimension = \"speed\"\nweight = 0\napplies_to = []\n");
+    project.write(
+        "rules.toml",
+        "[[rule]]\nname = \"a\"\nlanguage = \"de\"\ntext = \"Never push.\"\nobject = [\"push\"]\n\
+         [[rule]]\nname = \"b\"\nlanguage = \"en\"\ntext = \"We pull.\"\nobject = [\"push\"]\n\
+         [[rule]]\nname = \"c\"\nlanguage = \"en\"\ntext = \"We push.\"\nobject = [\"push\"]\n\
+         [[rule]]\nname = \"d\"\nprohibition = []\n",
+    );
+    let full = "strategy = \"full\"";
+    let with = |key: &str| format!("{full}\n{key}");
+    let before_judge = |tables: &str| format!("{tables}\n\n[[judge]]");
+    let edits: [(&str, String, &str); 19] = [
+        (full, String::new(), "没有 strategy"),
+        (full, with("keep_results = 2"), "不接受 `keep_results`"),
+        (full, with("answerers = [\"nobody\"]"), "没有作答模型 `nobody`"),
+        (full, "strategy = \"command\"".to_owned(), "需要一个要运行的程序"),
+        (full, "strategy = \"command\"\ncommand = [\"no-such-program\"]".to_owned(), "此处没有程序"),
+        (full, "preset = \"codex\"\nmodel = \"lexical\"".to_owned(), "预设只有形式而没有提示词"),
+        (full, "strategy = \"truncate\"".to_owned(), "需要 `target_tokens`"),
+        ("strategy = \"regenerative\"", "strategy = \"regenerative\"\nextract = \"<s>\"".to_owned(), "这不是标签名"),
+        ("runs     = 3", "runs     = 2000".to_owned(), "至多为 1000"),
+        ("runs     = 3", "runs     = 3\nrubric   = \"rubric.toml\"".to_owned(), "缺少 `anchors`"),
+        ("fixtures = \"fixtures\"", "fixtures = \"elsewhere\"".to_owned(), "没有样本文件夹 `elsewhere`"),
+        ("fixtures = \"fixtures\"", "fixtures = [\"/etc/*.json\"]".to_owned(), "是绝对路径"),
+        ("probes   = \"probes\"", "probes   = \"../probes\"".to_owned(), "在项目文件夹之外"),
+        ("[[judge]]\nname  = \"judge\"\nmodel = \"lexical\"", String::new(), "没有声明 [[judge]] 表"),
+        ("[[judge]]", before_judge("[providers.local]\nkind = \"openai-chat\""), "没有 base_url"),
+        ("[[judge]]", before_judge("[providers.openai.limits]\nmax_in_flight = 0"), "限制至少为 1"),
+        ("[[judge]]", before_judge("[prices.\"openai/m\"]\ninput = -1.0"), "价格不小于 0"),
+        ("[[judge]]", before_judge("[cache]\nremote = \"ftp://x\"\ntrust = [\"ci\"]"), "这不是写入者"),
+        ("[[judge]]", before_judge("[constraints]\nenabled = true\nset = \"rules.toml\""), "没有一句既含其 object"),
+    ];
+    let sound = project.read("pipeline.toml");
+    for (from, to, words) in edits {
+        assert!(sound.contains(from), "{from}");
+        project.write("pipeline.toml", &sound.replacen(from, &to, 1));
+        expect_chinese_finding(&project, words, &names);
+    }
+}
+
+#[test]
+fn faults_of_a_fixture_are_said_in_chinese_alone() {
+    let (project, _) = project();
+    let (path, no_names) = ("fixtures/tally-bank-export.json", BTreeSet::new());
+    let sound: Value = serde_json::from_str(&project.read(path)).expect("a fixture");
+    let mut fixture = sound.clone();
+    fixture["points"] = json!([9999]);
+    project.write(path, &fixture.to_string());
+    expect_chinese_finding(&project, "超出范围或次序不对", &no_names);
+    let mut fixture = sound.clone();
+    let orphan = json!({ "role": "tool", "tool_call_id": "gone", "content": "x" });
+    fixture["messages"].as_array_mut().expect("messages").push(orphan);
+    project.write(path, &fixture.to_string());
+    expect_chinese_finding(&project, "没有带该 id 的未结调用", &no_names);
+    let mut fixture = sound;
+    fixture["name"] = "other".into();
+    project.write(path, &fixture.to_string());
+    expect_chinese_finding(&project, "名称与文件名相同", &no_names);
+}
+
+#[test]
+fn an_import_says_in_chinese_what_it_replaced_and_lost() {
+    let (project, _) = project();
+    let asked = json!({ "role": "user", "content": "Mail ada@harbor.dev what is in /home/ada/app, please." });
+    let reply = json!({ "role": "assistant", "content": "Done." });
+    project.write("session.jsonl", &format!("{asked}\n{reply}\n{{\"role\": \"user\",\n"));
+    let ended = project.expect(0, "fixture import session.jsonl");
+    let text = format!("{}\n{}", ended.stdout, ended.stderr);
+    for words in ["已写入", "已替换", "电子邮件地址", "该行被截断"] {
+        assert!(text.contains(words), "`{words}` is not in {text}");
+    }
+    let own = words_of("session openai messages ada app");
+    assert_eq!(english(&prose(&text), &own), Vec::<String>::new(), "{text}");
+}
+
+#[test]
+fn what_a_program_did_wrong_is_said_in_chinese() {
+    let (project, _) = project();
+    let program = "strategy = \"command\"\ncommand = [\"sh\", \"mine.sh\"]\ninputs = [\"mine.sh\"]";
+    project.write("mine.sh", "");
+    project.edit("pipeline.toml", "strategy = \"extract\"\ntarget_tokens = 2000", program);
+    let mut own = facts(&project);
+    own.extend(words_of("mine"));
+    for (script, words) in [
+        ("echo '{}'", "程序违反协议：`messages` 与 `summary` 都没有"),
+        ("echo '{\"summary\":3}'", "`summary` 不是文字；应为：JSON 字符串"),
+        ("echo '{\"summary\":\"s\",\"degraded\":\"-\"}'", "程序说其结果不完善"),
+        ("exit 3", "退出码 3 结束"),
+    ] {
+        project.write("mine.sh", &format!("cat >/dev/null; {script}\n"));
+        let ended = project.expect(5, "run --label a --runs 1 --methods extract --replace --no-progress");
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert_eq!(english(&prose(&ended.stderr), &own), Vec::<String>::new(), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn damage_of_the_cache_is_said_in_chinese() {
+    let (project, _) = project();
+    project.expect(0, "run --label a --runs 1");
+    let pack = project.files("cache/packs").into_iter().next().expect("a pack");
+    let mut bytes = std::fs::read(&pack).expect("its bytes");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    std::fs::write(&pack, bytes).expect("the damage");
+    let ended = project.expect(1, "cache verify");
+    let text = format!("{}\n{}", ended.stdout, ended.stderr);
+    assert!(text.contains("发现并删除"), "{text}");
+    let own = words_of(&project.path(".").display().to_string());
+    assert_eq!(english(&prose(&text), &own), Vec::<String>::new(), "{text}");
+}
+
+/// The columns of a terminal that each line takes up to the place that `find` finds in it.
+fn widths(lines: &str, find: impl Fn(&str) -> Option<usize>) -> BTreeSet<usize> {
+    lines.lines().filter_map(|line| find(line).map(|end| line[..end].width())).collect()
+}
+
+#[test]
+fn columns_beside_chinese_names_are_aligned() {
+    let (project, _) = project();
+    project.edit("pipeline.toml", "name     = \"extract\"", "name     = \"按规则摘录的方法\"");
+    project.expect(0, "run --label 基线 --runs 1 --no-progress");
+    project.expect(0, "run --label second-label --runs 1 --no-progress");
+    let listed = project.expect(0, "labels ls").stdout;
+    assert_eq!(widths(&listed, |line| line.find('/')).len(), 1, "{listed}");
+    let scores = project.expect(0, "show tally-bank-export --label 基线").stdout;
+    let is_in_table = |line: &str| line.ends_with("none") || line.ends_with(|c: char| c.is_ascii_digit() || c == '–');
+    let end_of_row = |line: &str| (is_in_table(line) && !line.contains("压缩点")).then_some(line.len());
+    assert_eq!(widths(&scores, end_of_row).len(), 1, "{scores}");
+    let entries = project.expect(0, "cache ls").stdout;
+    assert_eq!(widths(&entries, |line| line.find("tally-bank-export")).len(), 1, "{entries}");
+}
+
+/// The text of a page without a script: no style and no tags.
 pub(super) fn text_of_page(page: &str) -> String {
     let body = page.split_once("<body>").map_or(page, |(_, body)| body);
     let texts = body.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));

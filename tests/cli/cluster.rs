@@ -1,4 +1,4 @@
-//! The recipes of docs/cluster, as their engines execute them: the same commands, with the variables that the engine sets.
+//! Runs the recipes of docs/cluster as their engines do: the same commands, with the variables that the engine sets.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ fn recipe(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The commands of a recipe that begin so, without the marks of lists and YAML.
+/// The commands of a recipe that begin with `start`, without the marks of lists and YAML.
 fn commands(name: &str, start: &str) -> String {
     let text = recipe(name);
     let lines = text.lines().map(|line| line.trim().trim_start_matches("- ").trim_start_matches("exec "));
@@ -25,7 +25,7 @@ fn commands(name: &str, start: &str) -> String {
     found.join("\n")
 }
 
-/// A task: a shell with the variables of the engine, in the project.
+/// Starts a task: a shell in the project with the variables of the engine.
 fn task(project: &Project, script: &[&str], variables: &[(&str, &str)]) -> Child {
     let program = Path::new(env!("CARGO_BIN_EXE_compeval")).parent().expect("a folder");
     let system = std::env::var("PATH").expect("a path");
@@ -36,7 +36,7 @@ fn task(project: &Project, script: &[&str], variables: &[(&str, &str)]) -> Child
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell")
 }
 
-/// Waits for the end of a task and demands this exit code; returns what it said.
+/// Waits for the end of a task and demands this exit code; returns its output.
 fn end(task: Child, code: i32) -> String {
     let output = task.wait_with_output().expect("an end");
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
@@ -44,14 +44,14 @@ fn end(task: Child, code: i32) -> String {
     text
 }
 
-/// Waits until a task says these words on its standard error; the rest of that is passed over.
+/// Waits until a task says these words on its standard error, and discards the rest of that.
 fn wait_for_words(task: &mut Child, words: &str) {
     let mut lines = BufReader::new(task.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains(words)), "it never said `{words}`");
     std::thread::spawn(move || lines.for_each(drop));
 }
 
-/// All tasks of an array at a time, each with the variables of its number from 0.
+/// Runs all tasks of an array at once, each with the variables of its number from 0.
 fn array(project: &Project, script: &[&str], variables: impl Fn(usize) -> Vec<(&'static str, String)>) {
     let tasks: Vec<Child> = (0..PARTS)
         .map(|at| {
@@ -63,7 +63,7 @@ fn array(project: &Project, script: &[&str], variables: impl Fn(usize) -> Vec<(&
     tasks.into_iter().for_each(|task| drop(end(task, 0)));
 }
 
-/// The rows of one process, with the requests that it took.
+/// The rows of one process, and the number of its requests.
 fn one_process(server: &Server) -> (String, usize) {
     let project = Project::new(server);
     project.expect(0, "run --label nightly");
@@ -107,7 +107,7 @@ fn the_slurm_recipe_names_missing_tasks_and_takes_them_again() {
     let some = |numbers: &[&str]| {
         for number in numbers {
             let count = numbers.len().to_string();
-            // As Slurm sets them: the lowest number and the count are those of the tasks that were submitted.
+            // Slurm sets the lowest number and the count to those of the submitted tasks.
             let variables = [
                 ("SLURM_ARRAY_TASK_ID", *number),
                 ("SLURM_ARRAY_TASK_MIN", numbers[0]),
@@ -180,19 +180,19 @@ fn the_aws_recipe_stores_what_a_task_has_when_it_is_stopped() {
     }
     let bank = project.read("probes/harbor.probes.json");
     project.write("buckets/evals/a/project/probes/harbor.probes.json", &bank);
-    let start = |(disk, variables): &(Project, Vec<(&str, String)>)| {
+    let start = |disk: &Project, variables: &[(&str, String)]| {
         let variables: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
         task(disk, &["aws-batch.sh"], &variables)
     };
-    let (stopped, others) = tasks.split_first().expect("tasks");
-    // With its progress it says when it has the signal.
-    stopped.0.write("aws-batch.sh", &recipe("aws-batch.sh").replace(" --no-progress", ""));
-    for other in others {
-        end(start(other), 0);
+    let ((stopped, variables), others) = tasks.split_first().expect("tasks");
+    // With its progress shown it says when it received the signal.
+    stopped.write("aws-batch.sh", &recipe("aws-batch.sh").replace(" --no-progress", ""));
+    for (disk, variables) in others {
+        end(start(disk, variables), 0);
     }
     let before = server.count();
     server.script(|_| Reply::Held);
-    let mut running = start(stopped);
+    let mut running = start(stopped, variables);
     wait_until(|| server.count() > before);
     let pid = rustix::process::Pid::from_raw(running.id().cast_signed()).expect("a process");
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("a signal");
@@ -200,11 +200,11 @@ fn the_aws_recipe_stores_what_a_task_has_when_it_is_stopped() {
     server.let_go();
     end(running, 130);
     server.script(|_| Reply::Sensible);
-    // Another attempt, on another disk.
+    // A second attempt, on another disk.
     let disk = Project::offline();
     program(&disk, "aws", AWS);
     disk.write("aws-batch.sh", &recipe("aws-batch.sh"));
-    end(start(&(disk, stopped.1.clone())), 0);
+    end(start(&disk, variables), 0);
     project.expect(0, &format!("run --label nightly --parts {PARTS} --remote {remote}"));
     assert_eq!(project.read("results/nightly/cells.jsonl"), rows);
     assert_eq!(server.count(), calls, "nothing is paid twice");
@@ -264,7 +264,7 @@ fn the_action_runs_parts_merges_them_and_passes_the_exit_code_on() {
 fn the_action_comments_once_and_installs_what_matches_its_checksum() {
     let project = Project::offline();
     project.write("report.md", "# Scores\n");
-    // Lists the comments, with one of an earlier run where a test says so; notes what it is asked to write.
+    // Lists the comments, with one of an earlier run where a test wants it, and records what it is told to write.
     program(
         &project,
         "gh",

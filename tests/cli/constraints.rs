@@ -1,4 +1,5 @@
-//! Constraints through the program: rules put into sessions in memory, compressed, and looked for.
+//! Constraints through the program: rules are put into sessions in memory, which are compressed, and looked for in the
+//! contexts.
 
 use serde_json::{Value, json};
 
@@ -46,7 +47,7 @@ text = "不要使用端口 48213。"
 object = ["48213"]
 "#;
 
-/// A session of 12 messages of about 50 tokens each with points behind 6 and 12.
+/// A session of 12 messages of about 50 tokens each, with points after 6 and 12.
 fn planted(rules: &str) -> Project {
     let project = Project::offline();
     std::fs::remove_file(project.path("fixtures/harbor.json")).unwrap();
@@ -71,7 +72,7 @@ fn rows(project: &Project, label: &str) -> Vec<Value> {
 fn rules_are_put_in_one_at_a_time_and_found_by_position_and_compressions() {
     let project = planted(RULES);
     let plan = project.expect(0, "plan --json").json();
-    // Two points; two runs of each session as it is, and one with the rule at each of three positions.
+    // Two points. Each session runs twice as it is, and once with the rule at each of three positions.
     assert_eq!(plan["stages"]["compress"]["cells"], 3 * 2 * (2 + 3));
     let ended = project.expect(0, "run --all --label a");
     assert!(ended.stdout.contains("word for word") && ended.stdout.contains("after 2"), "{}", ended.stdout);
@@ -82,7 +83,8 @@ fn rules_are_put_in_one_at_a_time_and_found_by_position_and_compressions() {
     let share = |found: &Value| found["near_literal"]["share"].clone();
     assert_eq!((share(of("full")), share(of("none"))), (json!(1.0), json!(0.0)));
     assert_eq!(of("full")["rules"], 1);
-    // The newest 150 tokens of the first six messages hold the late rule alone, after the second compression none.
+    // The newest 150 tokens of the first six messages hold the late rule alone. After the second compression they hold
+    // none.
     let by = |group: &str, name: &str| share(&of("newest")[group][name]);
     assert_eq!(["early", "middle", "late"].map(|name| by("by_position", name)), [json!(0.0), json!(0.0), json!(0.5)]);
     assert_eq!([by("by_compressions", "2"), share(of("newest"))], [json!(0.0), json!(1.0 / 6.0)]);

@@ -1,4 +1,4 @@
-//! docs/data.md and the files of a run: every field is on the page, and the CSV has the fields of the rows.
+//! Compares docs/data.md with the files of a run: every field is on the page, and the CSV has the fields of the rows.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::project::Project;
 use super::server::Server;
 
-/// Keys below which names of the project or groups of values stand, and no fields.
+/// Keys whose values have names of the project or groups of values as keys, and no fields.
 const BY_NAME: &[&str] = &[
     "methods", "dimensions", "by_probe_type", "by_fixture", "by_tag", "by_length", "noise", "variance_shares",
     "alpha_by_dimension", "repeats", "tokens_per_task", "survival_by_depth", "survival_by_mentions",
     "survival_by_heading",
 ];
 
-/// All fields of a value, however deep.
+/// All fields of a value, at any depth.
 fn fields(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| fields(item, found)),

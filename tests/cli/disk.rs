@@ -1,4 +1,4 @@
-//! Disks that refuse, lose or hide something.
+//! Disks that refuse, lose or hide data.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -46,7 +46,7 @@ fn output_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_none() {
 }
 
 #[test]
-fn a_reader_who_leaves_does_not_end_a_run_nor_change_its_exit_code() {
+fn a_closed_pipe_neither_ends_a_run_nor_changes_its_exit_code() {
     let server = Server::start();
     let project = Project::new(&server);
     for (code, label, flags) in [(0, "a", ""), (6, "b", "--refresh answer --max-requests 3")] {

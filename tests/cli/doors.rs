@@ -1,4 +1,5 @@
-//! The first minutes: the sample anywhere, a look whether the models answer, a label after a run without a reply.
+//! The first minutes of a user: the sample anywhere, whether the models answer, and a label after a run without a
+//! reply.
 
 use super::super::brain::Wanted;
 use super::project::Project;
@@ -15,7 +16,7 @@ fn the_sample_is_written_and_run_anywhere() {
     let before = project.read("compeval-sample/pipeline.toml");
     project.expect(0, "run --sample --label second --runs 1");
     assert_eq!(project.read("compeval-sample/pipeline.toml"), before, "it is written once");
-    // Also in a project of one's own, which is left alone.
+    // It also runs inside a project of the user's, which it leaves alone.
     let own = Project::offline();
     own.expect(0, "run --sample --runs 1");
     assert!(own.exists("compeval-sample/results") && !own.exists("results"));

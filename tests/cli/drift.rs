@@ -1,4 +1,5 @@
-//! Answers that are judged again: of the baseline where all fixtures change alike, and of the run with a fact made false.
+//! Answers that are judged again: those of the baseline if all fixtures change alike, and those of the run with a fact
+//! made false.
 
 #![cfg(unix)]
 
@@ -9,10 +10,10 @@ use super::gate::{compared, lose, sessions};
 use super::project::{Ended, Project};
 use super::server::{Asked, Reply, Server};
 
-/// Answers that are judged again.
+/// How many answers are judged again.
 const REGRADED: usize = 8;
 
-/// A project whose judge is the server, with a baseline `before`: every answer got `score`.
+/// A project whose judge is the server, with a baseline `before` in which every answer got `score`.
 fn project(server: &Server, methods: usize, score: u64) -> Project {
     let project = sessions(methods, 4);
     let provider = format!("[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]", server.url());
@@ -23,19 +24,19 @@ fn project(server: &Server, methods: usize, score: u64) -> Project {
     project
 }
 
-/// The judge that gives every answer this score, and is sound in its self-test.
+/// A judge that gives every answer this score and passes its self-test.
 fn all_get(asked: &Asked, score: u64) -> Reply {
     let brief = material(&asked.text).filter(|brief| case_of(brief).is_none());
     brief.and_then(|brief| graded(&brief, score)).map_or(Reply::Sensible, Reply::Text)
 }
 
-/// The judge that gives answers from edited contexts `edited`, and all others `others`.
+/// A judge that gives answers from edited contexts `edited`, and all others `others`.
 fn by_context(asked: &Asked, edited: u64, others: u64) -> Reply {
     let is_edited = asked.text.contains("Minutes.");
     all_get(asked, if is_edited { edited } else { others })
 }
 
-/// An edit that changes all contexts, and loses nothing.
+/// An edit that changes all contexts and loses nothing.
 fn edit_contexts(project: &Project) {
     project.edit("tools/compress.sh", "Notes.", "Minutes.");
 }
@@ -72,7 +73,7 @@ fn a_judge_that_became_harsher_is_no_regression() {
     let stages = project.result("after", "manifest.json")["stages"].clone();
     assert_eq!((&stages["regrade"]["executed"], &stages["regrade"]["cells"]), (&json!(8), &json!(8)));
 
-    // The eight are spread over the fixtures, each asked as in the baseline.
+    // The eight are spread over the fixtures, and each is asked as in the baseline.
     let asked = server.asked();
     let again = asked.iter().filter(|asked| asked.wanted == Wanted::Grades && asked.earlier == 1);
     let mut codes: Vec<String> =
@@ -80,7 +81,7 @@ fn a_judge_that_became_harsher_is_no_regression() {
     codes.sort();
     assert_eq!(codes, ["1", "1", "2", "2", "3", "3", "4", "4"]);
 
-    // Nothing is asked twice, and who sends nothing knows what was found.
+    // Nothing is asked twice, and a command that sends nothing knows the result.
     let before = grades_asked(&server);
     project.expect(0, run);
     assert_eq!(verdict(&project, "after"), found);
@@ -89,14 +90,14 @@ fn a_judge_that_became_harsher_is_no_regression() {
     let ended = project.expect(0, "compare after before --all");
     assert!(flat(&ended).contains("no evidence (judge drift)"), "{}", ended.stdout);
     assert_eq!(grades_asked(&server), before);
-    // Other grades are another occasion.
+    // Other grades make another check.
     project.expect(0, "run --all --label after --refresh judge --compare-to before");
     assert_eq!(grades_asked(&server) - before, 55 + 16 + REGRADED);
     assert_eq!(verdict(&project, "after"), found);
 }
 
 #[test]
-fn a_loss_that_the_judge_does_not_explain_stays_one() {
+fn a_loss_that_the_judge_does_not_explain_stays_a_loss() {
     let server = Server::start();
     let project = project(&server, 2, 4);
     edit_contexts(&project);
@@ -124,13 +125,13 @@ fn what_was_not_judged_again_is_said_to_be_unchecked() {
     let ended = project.expect(0, "compare after before --all");
     assert!(flat(&ended).contains("drift not checked"), "{}", ended.stdout);
     assert!(flat(&ended).contains("Drift not checked: `run --compare-to`"), "{}", ended.stdout);
-    // Nor does a run that may not.
+    // Neither does a run that may send nothing.
     let offline = "run --all --label after --compare-to before --offline --fail-on-regression";
     project.expect(100, offline);
     let found = (json!("regressed"), Value::Null, json!("unchecked"));
     assert_eq!(verdict(&project, "after"), found);
     assert_eq!(grades_asked(&server), sent);
-    // A budget that ends between them.
+    // The budget ends in the middle.
     project.expect(100, &offline.replace("--offline", "--max-requests 3"));
     assert_eq!((grades_asked(&server) - sent, verdict(&project, "after")), (3, found));
     // What was sent before is in the cache.
@@ -150,7 +151,7 @@ fn rules_are_asked_again_too_and_contexts_that_are_gone_are_not_guessed() {
     assert_eq!(verdict(&project, "again"), (json!("regressed"), Value::Null, json!("unchecked")));
 }
 
-/// The facts of a session as a judge may look for them.
+/// The facts of a session as a judge may see them.
 fn states_the_fact(asked: &Asked) -> Option<bool> {
     let brief = material(&asked.text).filter(|brief| case_of(brief).is_none())?;
     let fact = brief["ground_truth"]["expected_facts"][0].as_str()?.to_owned();
@@ -169,7 +170,7 @@ fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
     let plan = project.expect(0, "plan");
     assert!(flat(&plan).contains("at most 20 more requests"), "{}", plan.stderr);
 
-    // A judge who reads: 24 answers, and twenty of them with a false code.
+    // A judge that reads the facts: 24 answers, and twenty of them with a false code.
     server.script(|asked| match states_the_fact(asked) {
         Some(false) => all_get(asked, 1),
         _ => all_get(asked, 5),
@@ -185,7 +186,7 @@ fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
     project.expect(0, "run --all --label again");
     assert_eq!((grades_asked(&server), checked("again")), (before, checked("reads")));
 
-    // A judge who likes all answers alike.
+    // A judge that gives all answers the same grade.
     server.script(|asked| all_get(asked, 5));
     project.expect(0, "run --all --label likes --refresh judge");
     assert_eq!(checked("likes"), json!([{"judge": "judge", "lower": 0, "of": 20}]));
@@ -193,7 +194,7 @@ fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
     let warning = report.find("hardly reads facts: of 20 answers of this run").expect("the warning");
     assert!(warning < report.find("| ").expect("a table"), "{report}");
 
-    // Twelve answers are enough for a check of ten, eight for none; and it can be turned off.
+    // Twelve answers are enough for a check of ten; eight are enough for none. The check can be turned off.
     project.expect(0, "run --all --label ten --fixtures s1,s2,s3");
     assert_eq!(checked("ten")[0]["of"], 10);
     project.expect(0, "run --all --label few --fixtures s1,s2");

@@ -1,4 +1,4 @@
-//! `observe --economics` on sessions whose counters are known: the bill, the back-test, and what is left out and why.
+//! `observe --economics` on sessions with known counters: the bill, the back-test, and what is left out and why.
 
 use std::fmt::Write as _;
 
@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 use super::chinese::{english, text_of_page, words_of};
 use super::project::{Ended, Project};
 
-/// What a log lacks.
+/// What is missing or wrong in a log.
 #[derive(Clone, Copy, Default)]
 struct Lacking {
     counters: bool,
     times: bool,
     start: bool,
-    /// The provider's cache serves nothing, against all rules.
+    /// The provider's cache serves nothing, though it should.
     cache: bool,
 }
 
-/// A session of Claude Code with this many requests, each 4,000 tokens longer than the one before. Before every tenth the
-/// history is compacted to 15,000 tokens, of which 6,000 are still in the cache.
+/// A session of Claude Code with this many requests, each 4,000 tokens longer than the one before. Before every tenth
+/// request the history is compacted to 15,000 tokens, of which 6,000 are still in the cache.
 fn session(requests: u64, model: &str, lacking: Lacking) -> String {
     let mut log = String::new();
     let mut before = String::new();
@@ -82,7 +82,7 @@ fn economics(project: &Project, arguments: &str) -> Value {
 fn eight_sessions_give_a_bill_a_back_test_and_cost_against_threshold() {
     let project = Project::offline();
     for number in 0..8 {
-        // Another length is another day, so another session.
+        // A session of another length is on another day, so that it is another session.
         project.write(&format!("logs/{number}.jsonl"), &session(30 + number, MODEL, Lacking::default()));
     }
     let found = economics(&project, "logs");
@@ -190,10 +190,10 @@ fn what_cannot_be_simulated_is_said_with_its_reason() {
 }
 
 #[test]
-fn a_clock_that_went_back_is_said() {
+fn a_clock_that_went_back_is_reported() {
     let project = Project::offline();
     let log = session(25, MODEL, Lacking::default());
-    // One request is written an hour early, as after a change of the machine's clock.
+    // One request is logged an hour early, as after a change of the machine's clock.
     project.write("logs/a.jsonl", &log.replace("T10:01:25Z", "T09:01:25Z"));
     let found = economics(&project, "logs");
     assert_eq!(found["clock_faults"], json!({"sessions": 1, "requests": 2}), "{found}");

@@ -1,4 +1,5 @@
-//! What an edit costs: nothing for names, places, comments and limits; for a word of a prompt just what it changes.
+//! What an edit costs: nothing for names, places, comments and limits; for a word of a prompt, only the actions that it
+//! changes.
 
 use super::super::brain::Wanted;
 use super::project::Project;

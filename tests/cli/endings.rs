@@ -1,4 +1,4 @@
-//! How a run ends before all is done, and what it leaves behind and says then.
+//! How a run ends early, and what it leaves behind and says then.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn a_weak_judge_leaves_the_older_results_and_no_older_report_beside_its_own() {
     let project = Project::new(&server);
     project.expect(0, "run --label a --runs 1");
     let (rows, report) = (project.rows("a"), project.read("results/a/report.md"));
-    // Another judge: its self-test fails, and nothing of it is graded.
+    // Another judge fails its self-test, so that nothing is graded.
     project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-2\"");
     server.script(indifferent);
     let ended = project.expect(1, "run --label a --runs 1 --replace");
@@ -55,7 +55,7 @@ fn a_weak_judge_leaves_the_older_results_and_no_older_report_beside_its_own() {
 }
 
 #[test]
-fn what_waits_for_its_turn_is_not_sent_to_who_refuses_everything() {
+fn queued_requests_are_not_sent_to_a_provider_that_refuses_everything() {
     let server = Server::start();
     let project = Project::new(&server);
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 2");
@@ -95,7 +95,7 @@ fn only_weak_judges_are_reported_as_weak() {
 }
 
 #[test]
-fn of_money_that_nobody_knows_no_sum_is_reported() {
+fn an_unknown_cost_is_reported_without_a_sum() {
     let server = Server::start();
     let project = Project::new(&server);
     let ended = project.expect(0, "run --label a --runs 1 --methods full");

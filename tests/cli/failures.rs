@@ -1,4 +1,4 @@
-//! Calls that fail: what is retried, what is left out, what ends a run, and what is reported.
+//! Calls that fail: which are retried, which cells are left out, what ends a run, and what is reported.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ fn failures(project: &Project) -> Vec<Value> {
 }
 
 #[test]
-fn a_model_that_is_away_keeps_no_other_from_being_asked() {
+fn an_unavailable_model_does_not_keep_others_from_being_asked() {
     let server = Server::start();
     let project = Project::new(&server);
     project.edit("pipeline.toml", "model  = \"mock/small-1\"", "model  = \"mock/reader-1\"");
@@ -38,7 +38,7 @@ fn a_model_that_is_away_keeps_no_other_from_being_asked() {
             compressed.fetch_add(1, Ordering::Relaxed);
             Reply::Sensible
         }
-        // It is back when all is compressed.
+        // The model is back when all contexts are compressed.
         Wanted::Answer if compressed.load(Ordering::Relaxed) < 2 => Reply::Raw(500, String::new()),
         Wanted::Answer | Wanted::Grades => Reply::Sensible,
     });
@@ -47,7 +47,7 @@ fn a_model_that_is_away_keeps_no_other_from_being_asked() {
 }
 
 #[test]
-fn a_refused_call_keeps_no_other_from_being_sent_while_it_waits() {
+fn other_calls_are_sent_while_a_refused_call_waits() {
     let server = Server::start();
     let project = Project::new(&server);
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 16\nmax_attempts  = 100");
@@ -55,7 +55,7 @@ fn a_refused_call_keeps_no_other_from_being_sent_while_it_waits() {
     let others = AtomicUsize::new(0);
     server.script(move |asked| {
         if asked.wanted == Wanted::Answer && *first.get_or_init(|| asked.text.clone()) == asked.text {
-            // With one job nothing else would ever be asked, were it to wait for this call.
+            // With one job, nothing else would ever be sent if the run waited for this call.
             return if others.load(Ordering::Relaxed) == 0 { Reply::Raw(429, "{}".into()) } else { Reply::Sensible };
         }
         others.fetch_add(usize::from(asked.wanted == Wanted::Answer), Ordering::Relaxed);
@@ -125,7 +125,7 @@ fn an_unset_key_variable_is_named_before_anything_is_called() {
 }
 
 #[test]
-fn what_is_too_long_for_the_window_fails_its_cells_with_a_hint() {
+fn a_prompt_longer_than_the_window_fails_its_cells_with_a_hint() {
     let server = Server::start();
     let project = Project::new(&server);
     server.script(|asked| match asked.wanted {
@@ -167,7 +167,7 @@ fn a_reply_cut_off_before_its_text_began_is_a_failed_cell_with_a_hint() {
 fn a_prompt_that_ollama_cut_fails_its_cell_now_and_in_the_next_run() {
     let server = Server::start();
     let project = Project::new(&server);
-    // Only prompts of some length are judged.
+    // Only prompts of some length are checked.
     project.write(
         "prompts/anchored.md",
         &format!("{}{}", include_str!("data/anchored.md"), "Keep every single word. ".repeat(400)),
@@ -182,7 +182,7 @@ fn a_prompt_that_ollama_cut_fails_its_cell_now_and_in_the_next_run() {
             false => Reply::Sensible,
         }
     };
-    // Elsewhere the count is wrong more often than the prompt was cut.
+    // At other providers the count is wrong more often than the prompt is cut.
     server.script(answers(""));
     project.expect(0, "run --label warned --runs 1");
     let caveats = project.result("warned", "manifest.json")["caveats"].to_string();
@@ -313,7 +313,8 @@ fn a_model_that_is_unknown_is_given_up_once_and_the_others_go_on() {
     assert_eq!(asked, 1, "two runs would be two, and each second point waits for its first");
     assert_eq!(project.rows("a").len(), 4 * 7 * 2, "the other methods");
     let compress = project.result("a", "manifest.json")["stages"]["compress"].clone();
-    // Two runs of two points: one call is made and fails, one cell is not begun, and each second point is below them.
+    // Two runs of two points each. One call is made and fails, one cell is not begun, and the second points depend on
+    // them.
     assert_eq!(
         (&compress["failed"], &compress["skipped"], &compress["early_cutoff"]),
         (&json!(1), &json!(1), &json!(0))
@@ -346,7 +347,7 @@ fn a_judge_whose_self_test_was_not_completed_is_not_called_weak() {
 }
 
 #[test]
-fn a_judge_that_cannot_pass_any_more_is_not_asked_on() {
+fn a_judge_that_can_no_longer_pass_is_not_asked_again() {
     let server = Server::start();
     let project = Project::new(&server);
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 1");
@@ -362,7 +363,7 @@ fn a_judge_that_cannot_pass_any_more_is_not_asked_on() {
 }
 
 #[test]
-fn a_provider_that_nobody_listens_at_ends_the_asking() {
+fn an_unreachable_provider_gets_no_more_calls() {
     let project = Project::offline();
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 2\nmax_attempts = 1");
     let ended = project.expect(5, "run --label a");

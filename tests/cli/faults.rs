@@ -1,5 +1,5 @@
-//! A system that refuses what a program asks of it: every command ends with a message and a documented exit code, and what
-//! is on disk then is what the next run needs.
+//! Faults of the system: every command ends with a message and a documented exit code, and leaves on disk what the next
+//! run needs.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,15 +18,15 @@ const ENOTSUP: i32 = 95;
 
 const RUN: &str = "run --label a --runs 1 --methods full,nothing --model lexical --quiet";
 
-/// Counts of calls that succeed before one fails; with `COMPEVAL_FAULTS=all` four times as many.
+/// How many calls succeed before one fails; with `COMPEVAL_FAULTS=all` four times as many counts.
 const STEPS: &[usize] = &[0, 2, 5, 14, 45, 110];
 const MORE_STEPS: &[usize] =
     &[0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 18, 23, 29, 37, 45, 57, 70, 90, 110, 140, 180, 230, 300];
 
-/// Seconds after which a program is taken to hang.
+/// Seconds after which a program is considered hung.
 const PATIENCE: &str = "60";
 
-/// The library that lets system calls fail; `None` where there is no compiler for C.
+/// The library that makes system calls fail; `None` if there is no compiler for C.
 fn library(folder: &Path) -> Option<PathBuf> {
     let (source, library) = (folder.join("faults.c"), folder.join("faults.so"));
     std::fs::write(&source, include_str!("faults.c")).unwrap();
@@ -38,12 +38,12 @@ fn library(folder: &Path) -> Option<PathBuf> {
     Some(library)
 }
 
-/// A run through `timeout`, so that a program that hangs has an exit code of its own.
+/// The program started through `timeout`, so that a hang has an exit code of its own.
 fn within_patience(project: &Project, arguments: &str) -> Command {
     wrapped(project, &["timeout", "-s", "KILL", PATIENCE], arguments)
 }
 
-/// The program, started by another one.
+/// The program, started by the program `by`.
 fn wrapped(project: &Project, by: &[&str], arguments: &str) -> Command {
     let plain = project.command(arguments);
     let mut command = Command::new(by[0]);
@@ -54,12 +54,12 @@ fn wrapped(project: &Project, by: &[&str], arguments: &str) -> Command {
     command
 }
 
-/// The program where calls of some kinds fail after `after` of them.
+/// The program with calls of these kinds failing after `after` of them.
 fn faulty(project: &Project, library: &Path, arguments: &str, faults: (&str, i32, usize)) -> Ended {
     faulty_below(project, library, "", arguments, faults)
 }
 
-/// The same, where only calls on files fail whose path in the project begins with `below`.
+/// The same, but only calls on files below `below` in the project fail.
 fn faulty_below(
     project: &Project,
     library: &Path,
@@ -73,7 +73,7 @@ fn faulty_below(
     Running::of(command).end()
 }
 
-/// Demands a message and a documented exit code, and no advice to remove what is sound.
+/// Demands a message, a documented exit code, and no advice to remove sound files.
 fn check_end(ended: &Ended, what: &str) {
     assert!([0, 1, 2, 5].contains(&ended.code), "{what}: {ended:?}");
     let said = ended.stderr.to_lowercase();
@@ -83,8 +83,8 @@ fn check_end(ended: &Ended, what: &str) {
     }
 }
 
-/// Lets a first run fail at many places, and then one that finds everything in its cache; after each failure a run that
-/// may do everything has the results of one that was never disturbed.
+/// Makes a first run fail at many places, and then a run that finds everything in its cache. After each failure an
+/// undisturbed run must have the same results as one that never failed.
 fn runs_survive(calls: &str, errors: &[i32]) {
     let folder = tempfile::tempdir().unwrap();
     let Some(library) = library(folder.path()) else { return };

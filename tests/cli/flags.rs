@@ -5,7 +5,7 @@ use super::project::Project;
 /// A value that no flag can be meant to have.
 const ODD: &str = "xyzzy";
 
-/// What commands need besides flags.
+/// The arguments that commands need besides flags.
 const SUBJECTS: &[(&str, &str)] = &[
     ("compare", "sample sample"),
     ("report", "sample"),
@@ -18,18 +18,18 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("completions", "bash"),
 ];
 
-/// Commands that look first at a file, a batch, an entry or a part that the project of this test does not have.
+/// Commands that first look for a file, batch, entry or part that the project of this test lacks.
 const LACKING: &[&str] = &[
     "batch cancel", "batch forget", "cache diff", "cache show", "fixture import", "fixture scrub", "observe",
     "judge agreement",
 ];
 
-/// Flags whose every value is right: a topic, the name of a key, a writer who may have written nothing.
+/// Flags that accept every value: a topic, the name of a key, a writer who may have written nothing.
 const ANYTHING_GOES: &[&str] = &["--focus-topic", "--name", "--writer"];
 
 /// The subcommands that a page of help lists.
 fn subcommands(help: &str) -> Vec<String> {
-    // The program's own help has its commands in groups, before its options.
+    // The program's own help lists the commands in groups before the options.
     let is_heading = |line: &&str| line.ends_with(':') && !line.starts_with(' ') && !line.starts_with("Usage");
     let listed = help.lines().skip_while(|line| !is_heading(line)).take_while(|line| *line != "Options:");
     let is_group = help.lines().find(is_heading).is_some_and(|line| line != "Options:" && line != "Arguments:");
@@ -58,7 +58,7 @@ fn leaves(project: &Project, command: &str) -> Vec<(String, String)> {
     below.iter().flat_map(|name| leaves(project, format!("{command} {name}").trim())).collect()
 }
 
-/// A project whose sample was run.
+/// A project with the sample and the results of a run.
 fn project() -> Project {
     let project = Project::empty();
     project.expect(0, "init . --quiet");
@@ -79,7 +79,7 @@ fn an_impossible_value_of_a_flag_leaves_its_mark_in_every_command() {
             walked += 1;
             let line = format!("{command} {subject} {flag} {ODD}");
             let ended = project.compeval(&line);
-            // A refusal names the value, or the flag that has it.
+            // An error names the value, or the flag that has it.
             let is_named = |text: &String| text.contains(ODD) || (ended.code == 2 && text.contains(flag.as_str()));
             let left_mark = [&ended.stdout, &ended.stderr].into_iter().any(is_named)
                 || project.exists(ODD)

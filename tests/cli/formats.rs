@@ -1,4 +1,4 @@
-//! The formats that people bring: each with an example of its own, in the shape that the documentation gives.
+//! The formats that users bring: each with an example in the shape that the documentation gives.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const REQUEST: &str = r#"{
   "rubric_criteria": ["accuracy_factual", "completeness_coverage"]
 }"#;
 
-/// A project whose stages are all played by the stand-in.
+/// A project in which the stand-in plays all stages.
 fn offline() -> Project {
     let project = Project::empty();
     project.expect(0, "init");
@@ -85,7 +85,7 @@ fn published_cases_may_name_their_criteria() {
     assert!(ended.stdout.contains("2 of 2 labels graded as they should be"), "{}", ended.stdout);
 }
 
-/// A bank with each kind of truth: facts, one fact as a text, a reference answer alone, nothing.
+/// A bank with each kind of truth: facts, one fact as a string, a reference answer alone, nothing.
 const BANK: &str = r#"{
   "fixture": "harbor",
   "probes": [
@@ -105,7 +105,7 @@ fn a_bank_has_facts_or_a_reference_answer_or_neither() {
 }
 
 #[test]
-fn measures_of_facts_are_unknown_where_no_facts_are() {
+fn measures_of_facts_are_unknown_without_facts() {
     let server = Server::start();
     let project = Project::new(&server);
     project.write("probes/harbor.probes.json", BANK);
@@ -158,7 +158,7 @@ fn a_fixture_is_a_header_and_messages() {
 }
 
 #[test]
-fn the_flags_of_the_documents_select_and_replace() {
+fn documented_flags_select_and_replace() {
     let project = offline();
     project.expect(0, "run --label before --runs 1 --methods truncate,full,none --max-requests 0");
     let plan = "plan --runs 2 --methods truncate --probes no-such-probe";
@@ -172,7 +172,7 @@ fn the_flags_of_the_documents_select_and_replace() {
         .expect(0, "run --label after --runs 1 --methods truncate,full,none --compare-to before --fail-on-regression");
 }
 
-/// A rubric of the user's own, with the ids and weights of the built-in one and other words.
+/// A rubric of the user, with the ids and weights of the built-in one and other words.
 fn rubric(question: &str, anchors: [&str; 3]) -> String {
     let [zero, three, five] = anchors;
     let criterion = |id: &str, dimension: &str| {

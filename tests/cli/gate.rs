@@ -1,4 +1,4 @@
-//! The gate: what it detects with one, two and six methods, in some fixtures only, and what a comparison says.
+//! The gate: what it detects with one, two and six methods, in some of the fixtures, and what a comparison says.
 
 #![cfg(unix)]
 
@@ -12,7 +12,7 @@ use super::server::{Reply, Server, with_finish};
 
 const CODES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 
-/// Prints the sentences of a session that hold a code, without those that `tools/METHOD.drop` names; fails on the
+/// Prints the sentences of a session that hold a code, without those that `tools/METHOD.drop` names. Fails on the
 /// sessions that `tools/METHOD.crash` names.
 const COMPRESSOR: &str = r#"input=$(cat)
 for session in $(cat "tools/$1.crash"); do
@@ -22,8 +22,8 @@ kept=$(printf '%s' "$input" | grep -o 'The [a-z]* code is K[0-9]*-[a-z]*' | sort
 printf '{"summary":"Notes. %s"}\n' "$kept"
 "#;
 
-/// A project of short sessions with four facts each, compressed by programs that lose what an option names; the built-in
-/// rules answer and grade.
+/// A project of short sessions with four facts each. Programs that lose what an option names compress them; the
+/// built-in rules answer and grade.
 pub fn sessions(methods: usize, fixtures: usize) -> Project {
     let project = Project::offline();
     for path in ["fixtures/harbor.json", "probes/harbor.probes.json"] {
@@ -69,7 +69,7 @@ fn fact(number: usize, code: &str) -> String {
     format!("K{number}-{code}")
 }
 
-/// Lets a method lose the first `count(session)` facts of each session.
+/// Makes a method lose the first `count(session)` facts of each session.
 pub fn lose(project: &Project, method: &str, fixtures: usize, count: impl Fn(usize) -> usize) {
     let lost = |number: usize| CODES.iter().take(count(number)).map(move |code| fact(number, code));
     let words: Vec<String> = (1..=fixtures).flat_map(lost).collect();
@@ -113,7 +113,7 @@ fn a_cut_of_one_shipped_method_fails_the_gate_with_six_others_in_the_run() {
     assert!(
         !truncate["flipped"].as_array().unwrap().is_empty() && !truncate["facts_lost"].as_array().unwrap().is_empty()
     );
-    // The same sentences are in the report and on the page.
+    // The report and the page have the same sentences.
     for file in ["report.md", "report.html"] {
         let text = project.read(&format!("results/second/{file}"));
         assert!(text.contains("edited (1): target") && text.contains("facts lost from the context"), "{file}");
@@ -162,7 +162,7 @@ fn the_same_large_loss_in_all_of_four_fixtures_fails_the_gate() {
 }
 
 #[test]
-fn a_loss_in_two_fixtures_cannot_be_tested_and_is_said_so() {
+fn a_loss_in_two_fixtures_is_reported_as_untestable() {
     let project = sessions(2, 6);
     project.expect(0, "run --all --label before");
     lose(&project, "m1", 6, |session| if session <= 2 { 4 } else { 0 });
@@ -202,7 +202,7 @@ fn new_failures_are_listed_and_fail_on_demand_and_many_of_them_are_a_regression(
     let ended = project.compeval("run --all --label two --runs 3 --compare-to before --fail-on-regression");
     let regressed = ["regressed: m1: failed 6 of 9 chains (fixture and run), in before 0 of 9, p 0.003"];
     ended.says(&regressed);
-    // Labels of an older format are read, and what is compared with them counts chains too.
+    // Labels of an older format are read, and comparisons with them count chains, too.
     for label in ["before", "two"] {
         project.edit(&format!("results/{label}/manifest.json"), "\"format\": 4", "\"format\": 2");
     }
@@ -224,7 +224,7 @@ fn a_run_of_some_fixtures_is_compared_on_what_both_sides_have() {
         ended.stdout
     );
     assert_eq!(compared(&project, "some")["left_out"], 4);
-    // What was asked differently is still refused, unless it may be left out.
+    // Cells that were asked differently are still refused, unless they may be left out.
     project.edit("probes/s2.probes.json", "What is the beta code?", "Which is the beta code?");
     let ended = project.compeval("run --all --label other --fixtures s1,s2,s3 --compare-to before");
     ended.says(&["the probes of fixture `s2`", "`--only-common` compares the cells that do match"]);
@@ -243,7 +243,7 @@ fn the_same_requests_with_other_grades_are_tested_and_lone_cells_and_served_mode
     project.edit("pipeline.toml", "\"judge\"\nmodel = \"lexical\"", "\"judge\"\nmodel = \"mock/judge-1\"");
     project.expect(0, "run --all --label before");
 
-    // The provider moves the name to a harsher model: no key changes, and every grade.
+    // The provider moves the name to a harsher model: no key changes, but every grade does.
     server.script(|asked| {
         let brief = material(&asked.text).filter(|brief| asked.wanted == Wanted::Grades && case_of(brief).is_none());
         let score = 1 + u64::from(asked.text.contains("K1-"));
@@ -311,7 +311,7 @@ fn fixtures_are_added_until_there_is_a_verdict_and_no_more() {
     let looks = ["no verdict after 4 fixtures of at most 10", "no verdict after 8 fixtures of at most 10"];
     project.expect(0, &run).says(&looks);
     assert_eq!(fixtures("c"), 10);
-    // It continues where it was: with the look that has all fixtures of the label.
+    // The next look uses all fixtures of the label.
     let again = project.expect(0, &run);
     assert!(!again.stderr.contains("no verdict after"), "{}", again.stderr);
 }

@@ -1,4 +1,4 @@
-//! The pipeline that ships: offline, with no key, always the same figures.
+//! The shipped pipeline: offline, with no key, and always with the same figures.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -115,7 +115,7 @@ fn an_edit_of_the_shipped_prompt_moves_the_score_as_it_should() {
     let [more, short, banana] = ["more", "short", "banana"].map(score);
     assert!(more >= before - 0.02 && short < before - 0.5 && banana < 0.2, "{before} {more} {short} {banana}");
 
-    // Other words for the same demands yield the same summaries, so no answer or grade is made again.
+    // Another wording of the same demands yields the same summaries, so no answer or grade is made again.
     let reworded = shipped.replace("Dense entries, one fact after the other", "Brief entries, fact by fact");
     assert_ne!(reworded, shipped);
     variants(folder.path(), &[("shipped".to_owned(), reworded)]);

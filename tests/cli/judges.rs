@@ -8,12 +8,12 @@ use super::matrix::SELFTEST;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 
-/// Asks `server` for grades by `score`, of what is in the request; everything else by rules.
+/// Makes `server` grade by `score`, which gets the request, and answer everything else by rules.
 fn script(server: &Server, score: impl Fn(&Value) -> u64 + Send + Sync + 'static) {
     script_by(server, move |brief, _| score(brief));
 }
 
-/// The same with a score for each dimension.
+/// Like [`script`], with a score for each dimension.
 fn script_by(server: &Server, score: impl Fn(&Value, Dimension) -> u64 + Send + Sync + 'static) {
     server.script(move |asked| match (asked.wanted, material(&asked.text)) {
         (Wanted::Grades, Some(brief)) => {
@@ -23,7 +23,7 @@ fn script_by(server: &Server, score: impl Fn(&Value, Dimension) -> u64 + Send + 
     });
 }
 
-/// The self-test of a judge that grades so: whether it passed, and what it says.
+/// Runs the self-test of a judge that grades by `score`: whether it passed, and what it says.
 fn selftest_by(score: impl Fn(&Value, Dimension) -> u64 + Send + Sync + 'static) -> (bool, Value) {
     let server = Server::start();
     let project = Project::new(&server);
@@ -71,7 +71,8 @@ fn sound_and_lenient_and_harsh_judges_pass() {
 #[test]
 fn a_judge_that_compares_with_the_context_is_qualified_in_nothing() {
     let (passed, judge) = selftest(|brief| {
-        // Names and numbers of the answer that are in its context; an answer without any contradicts nothing.
+        // The share of the names and numbers of the answer that are in its context. An answer without any contradicts
+        // nothing.
         let context = brief["compacted_context"].as_str().unwrap_or("").to_owned();
         let answer = brief["model_response"].as_str().unwrap_or("");
         let names: Vec<&str> = answer
@@ -166,7 +167,7 @@ fn a_judge_whose_replies_never_keep_the_contract_is_given_up_though_weak_ones_ar
     assert_eq!(asked, 8, "eight replies in all");
     assert!(project.rows("a").is_empty());
 
-    // Its self-test is in the cache, and then its replies change: the cells find it out.
+    // Its self-test is in the cache when its replies change, so the cells find out.
     server.script(|_| Reply::Sensible);
     project.expect(0, "judge selftest");
     server.forget();
@@ -181,7 +182,7 @@ fn a_judge_whose_replies_never_keep_the_contract_is_given_up_though_weak_ones_ar
 }
 
 #[test]
-fn of_a_judge_that_breaks_the_format_in_every_cell_eight_replies_are_asked_for_at_any_concurrency() {
+fn a_judge_that_breaks_the_format_in_every_cell_is_given_up_after_eight_replies_at_any_concurrency() {
     let server = Server::start();
     let project = Project::new(&server);
     let breaks_cells = |asked: &Asked| match material(&asked.text) {
@@ -202,7 +203,7 @@ fn of_a_judge_that_breaks_the_format_in_every_cell_eight_replies_are_asked_for_a
 
 #[test]
 fn the_answers_of_a_run_are_no_cases_of_the_self_test() {
-    // The loopback judge knows the worth of the self-test's answers; this is no help to it elsewhere.
+    // The loopback judge knows how good the answers of the self-test are. That must not help it elsewhere.
     let brief = json!({"probe_question": "Which port?", "model_response": "8081"});
     assert!(case_of(&brief).is_none() && brain::material("no request").is_none());
 }
@@ -222,7 +223,7 @@ fn ceiling_and_floor_that_are_graded_alike_are_a_warning_on_top_that_names_the_c
     for report in ["results/a/report.md", "results/a/report.html"] {
         assert!(project.read(report).contains("suspect the judge"), "{report}");
     }
-    // A judge that sees the difference gets no warning, and without both ends nothing is checked.
+    // A judge that sees the difference gets no warning. Without both ends of the scale nothing is checked.
     script(&server, |brief| case_of(brief).map_or((5.0 * stated(brief)) as u64, |_| 3));
     project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-2\"");
     project.expect(0, &format!("{run} --replace"));
@@ -303,7 +304,7 @@ fn people_grade_a_sheet_without_names_and_a_panel_shows_its_agreement() {
     for line in lines.lines() {
         assert!(!names.contains(&line.split(',').next().unwrap_or("")), "{line}");
     }
-    // Nothing filled in is nothing graded; a filled sheet is compared like any other file.
+    // A sheet with nothing filled in grades nothing. A filled sheet is compared like any other file.
     project.expect(2, "judge agreement sheet.csv").says(&["there are no grades in the file"]);
     let mut parts = sheet.split(",accuracy,,");
     let first = parts.next().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Ends that nobody planned: kill -9, a lost index, a second process.
+//! Unplanned ends: kill -9, a lost index, a second process.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::super::brain::Wanted;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 
-/// Between the last byte of a reply and its record on disk lies one commit.
+/// One commit lies between the last byte of a reply and its record on disk.
 const COMMIT: Duration = Duration::from_millis(250);
 
 #[test]
@@ -57,7 +57,7 @@ fn a_second_process_is_shown_who_holds_the_cache() {
 }
 
 #[test]
-fn of_two_first_runs_at_once_one_makes_the_cache_and_the_other_waits_or_is_told() {
+fn two_first_runs_at_once_make_one_cache_and_ask_nothing_twice() {
     let server = Server::start();
     let project = Project::new(&server);
     server.script(|_| Reply::Late(Duration::from_millis(3)));
@@ -83,7 +83,7 @@ fn of_two_first_runs_at_once_one_makes_the_cache_and_the_other_waits_or_is_told(
     assert!(!verified.stderr.contains("damaged"), "{verified:?}");
 }
 
-/// Flips a byte in the header of an action's frame: a frame names its action near its beginning.
+/// Flips a byte in the header of an action's frame. A frame names its action near its beginning.
 fn damage(project: &Project, key: &str) {
     let key: Vec<u8> = (0..key.len()).step_by(2).map(|at| u8::from_str_radix(&key[at..at + 2], 16).unwrap()).collect();
     let pack = project.files("cache/packs").pop().unwrap();

@@ -1,11 +1,11 @@
-//! Results of a label: what a run that does not finish leaves, what it replaces, and who may write.
+//! Results of a label: what an unfinished run leaves, what a run replaces, and who may write.
 
 use std::time::Duration;
 
 use super::project::Project;
 use super::server::{Reply, Server, wait_until};
 
-/// A project with complete results `a`, and a prompt that was edited since.
+/// A project with complete results `a`, and a prompt that was edited afterwards.
 fn edited() -> (Server, Project) {
     let server = Server::start();
     let project = Project::new(&server);
@@ -62,7 +62,7 @@ fn a_server_that_is_down_costs_no_rows() {
 }
 
 #[test]
-fn a_label_of_another_design_is_refused_with_both_ways_on() {
+fn a_label_of_another_design_is_refused_and_both_remedies_are_named() {
     let (server, project) = edited();
     let before = bytes(&project, "a");
     let ended = project.expect(2, "run --label a --runs 1");
@@ -133,7 +133,7 @@ fn incomplete_results_are_shown_as_such_and_kept_by_prune() {
     project.expect(2, "report b --partial").says(&["the results `b` are complete"]);
     project.expect(0, "labels rm b");
 
-    // Neither the complete results nor the incomplete ones are what the pipeline reaches now.
+    // Neither the complete nor the incomplete results are those that the pipeline needs now.
     project.edit("prompts/answer.md", "and from nothing but it", "and from no other source");
     let kept = [project.keys("a"), project.keys(".incomplete/a")].concat();
     project.expect(0, "cache prune --unreachable");
@@ -183,11 +183,11 @@ fn a_crash_between_the_two_renames_is_recovered_by_the_next_command() {
     rename("results/a~1", "results/.replaced/a");
     project.expect(0, "report a");
     assert!(is_swapped());
-    // After them, before the old one is put away.
+    // After both renames, before the old set is put away.
     rename("results/a~1", "results/.replaced/a");
     project.expect(0, "compare --all a a");
     assert!(is_swapped());
-    // Between the renames, and nobody names the label.
+    // Between the renames, with a command that does not name the label.
     rename("results/a", "results/.incomplete/a");
     rename("results/a~1", "results/.replaced/a");
     assert!(project.expect(0, "labels ls").stdout.contains("a~1"));

@@ -1,4 +1,4 @@
-//! Lanes: how requests are sent changes their price, and no key.
+//! Lanes: how requests are sent changes their price and no key.
 
 use super::project::{PRICES, Project};
 use super::server::{Asked, Server};

@@ -1,4 +1,4 @@
-//! A full matrix: what is sent, what is not, and what stands afterwards.
+//! A full matrix: what is sent, what is not, and what is on disk afterwards.
 
 use std::collections::BTreeSet;
 

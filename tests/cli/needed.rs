@@ -1,4 +1,5 @@
-//! Needed-later recall through the program: sessions whose needed references are planted, without bank, answerer or judge.
+//! Needed-later recall through the program: sessions with planted references that are needed later, without bank,
+//! answerer or judge.
 
 use serde_json::{Value, json};
 
@@ -36,8 +37,8 @@ fn says(text: &str) -> Value {
     json!({ "role": "assistant", "content": text })
 }
 
-/// A session of over 20,000 tokens before its point that uses four references after it: one that the user gave, two from
-/// results, and one that is fetched again.
+/// A session of over 20,000 tokens before its point. After the point it uses four references: one that the user gave,
+/// two from results, and one that is fetched again.
 fn session(name: &str) -> Value {
     let filler = "word ".repeat(11_000);
     let result = |id: &str, text: String| json!({ "role": "tool", "tool_call_id": id, "content": text });
@@ -89,7 +90,7 @@ fn a_pipeline_of_compressors_alone_is_complete() {
     assert_eq!(full["needed"]["recall"], 1.0);
     assert_eq!(full["needed"]["caveat"], Value::Null);
     assert_eq!(of("none")["needed"]["recall"], 0.0);
-    // The result of the first read is masked and with it `open_index`; four messages need something.
+    // The result of the first read is masked, and with it `open_index`. Four messages need something.
     assert_eq!(of("mask")["needed"]["recall"], 0.75);
     let summary = project.result("a", "summary.json");
     let needed = &summary["methods"]["mask"]["needed"];
@@ -210,7 +211,7 @@ fn without_a_point_that_qualifies_there_is_a_reason_and_no_figure() {
     assert!(needed["recall"].is_number(), "{needed}");
 }
 
-/// Of 64 names a span that are in the transcript, keeps three quarters a compression: names say their span and number.
+/// Keeps three quarters of the 64 names of a span per compression. A name has its span and its number.
 const LOSSY: &str = r#"grep -o 'open_s[0-9]_k[0-9]*_slot' | sort -u | awk -F_ '
 { span[NR] = substr($2, 2); key[NR] = substr($3, 2); name[NR] = $0; if (span[NR] > last) last = span[NR] }
 END {

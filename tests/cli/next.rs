@@ -1,4 +1,4 @@
-//! The command that the last line suggests: it repeats the flags that the next step needs.
+//! The command that the last line suggests repeats the flags that the next step needs.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ fn next(ended: &Ended) -> &str {
 }
 
 #[test]
-fn a_plan_leads_to_the_run_that_it_is_of() {
+fn a_plan_suggests_the_run_that_it_plans() {
     let server = Server::start();
     let project = Project::new(&server);
     let flags = "--runs 1 --methods full,anchored --refresh answer -c pipeline.toml";
@@ -23,7 +23,7 @@ fn a_plan_leads_to_the_run_that_it_is_of() {
 }
 
 #[test]
-fn a_run_that_left_something_undone_leads_on() {
+fn an_unfinished_run_suggests_the_next_step() {
     let server = Server::start();
     let project = Project::new(&server);
     let ended = project.expect(7, "run --label a --runs 1 --methods full --offline");

@@ -1,5 +1,5 @@
-//! A shared cache in an object store, through the program: what it sends, and what it says of a store that is away,
-//! strange, public or not the user's.
+//! A shared cache in an object store, through the program: what it sends, and what it says of a store that is
+//! unavailable, damaged, public or owned by others.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -256,7 +256,7 @@ fn eight_processes_share_one_bucket() {
 }
 
 #[test]
-fn a_bucket_is_pruned_of_what_no_label_stands_on() {
+fn packs_that_no_label_needs_are_pruned_from_a_bucket() {
     let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
     let mut project = writing(&server, &store, &ci);
     project.expect(0, "run --label a --runs 1 --methods nothing");
@@ -281,7 +281,7 @@ fn a_bucket_is_pruned_of_what_no_label_stands_on() {
     assert_eq!((&done["kept"], &done["deleted"]), (&1.into(), &1.into()));
     assert_eq!(store.names("team/packs").len(), 1);
     server.forget();
-    // Somebody puts the deleted pack back.
+    // Another writer puts the deleted pack back.
     let packs = before.into_iter().filter(|(name, _)| name.starts_with("team/packs/"));
     store.contents().objects.extend(packs);
     let stats = project.expect(0, "cache stats --shared --json").json();
@@ -301,7 +301,7 @@ fn a_bucket_is_pruned_of_what_no_label_stands_on() {
 }
 
 #[test]
-fn what_was_tampered_with_or_is_newer_is_named_and_made_again() {
+fn entries_that_were_tampered_with_or_are_newer_are_named_and_made_again() {
     let (server, store, ci) = (Server::start(), ObjectStore::start(), key());
     writing(&server, &store, &ci).expect(0, RUN);
     let [pack] = &store.names("team/packs/")[..] else { panic!("one pack") };

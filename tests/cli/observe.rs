@@ -1,4 +1,5 @@
-//! `observe` on planted sessions in every format: what was read again, failed again and fetched again is known.
+//! `observe` on planted sessions in every format, where it is known what is read again, fails again and is fetched
+//! again.
 
 use std::fmt::Write as _;
 
@@ -7,11 +8,11 @@ use sessions::import::Format;
 
 use super::project::{Ended, Project};
 
-/// One turn, or what is between turns.
+/// One turn, or an event between turns.
 enum Step {
     User(&'static str),
     Say(&'static str),
-    /// Lines `first..=last` of a file; the whole of it for 0.
+    /// Lines `first..=last` of a file; the whole file if `last` is 0.
     Read(&'static str, u64, u64, &'static str),
     Shell(&'static str, &'static str),
     Edit(&'static str),
@@ -24,7 +25,7 @@ const LEDGER: &str = "fn parse_ledger_entry() {} fn write_ledger_page() {}";
 const SUMMARY: &str = "Write pages with write_ledger_page. Files: src/a.rs, src/b.rs, src/c.rs, src/d.rs, src/e.rs. Check with \
                        `cargo test`. Key: sk-ant-api03-Zq8vK2mW7xR4tY9uB3nC6dF1gH5jL0pS <script>alert(1)</script>";
 
-/// Before the compaction all files are read; behind it three are read again in lines that nothing had changed.
+/// All files are read before the compaction. After it, three are read again in lines that nothing changed.
 fn planted() -> Vec<Step> {
     let mut steps = vec![
         User("Make the ledger work."),
@@ -61,7 +62,7 @@ fn log(format: &str, steps: &[Step]) -> String {
     }
     steps.iter().for_each(|step| log.step(step));
     if format == "hermes" {
-        // One line a session, as its export has them.
+        // One line per session, as in the exports of Hermes.
         let messages = std::mem::take(&mut log.records);
         log.records.push(json!({"id": "s", "source": "cli", "model": "m", "started_at": 1.0, "messages": messages}));
     }
@@ -71,7 +72,7 @@ fn log(format: &str, steps: &[Step]) -> String {
     })
 }
 
-/// Ends the test: a format whose compactions are analysed needs a planted session, too.
+/// Ends the test, because every format whose compactions are analysed needs a planted session.
 fn unwritten(format: &str) -> ! {
     panic!("this test does not know how a log of {format} is written")
 }
@@ -302,7 +303,7 @@ fn planted_re_reads_failures_and_fetched_details_are_found_in_every_format() {
         let found = observed(&project, &format!("logs/{format}.jsonl"));
         let one = &found["compactions"][0];
         assert_eq!(found["compactions"].as_array().unwrap().len(), 1, "{format}: {found}");
-        // Neither OpenHands nor Hermes logs the size of the context.
+        // OpenHands and Hermes do not log the size of the context.
         let before = if matches!(format, "openhands" | "hermes") { Value::Null } else { json!(500) };
         assert_eq!((&one["format"], &one["tokens_before"]), (&json!(format), &before));
         assert_eq!((&one["turns"], &one["not_counted"]), (&json!(14), &Value::Null), "{format}: {one}");
@@ -365,14 +366,14 @@ fn with_controls(project: &Project, sessions: usize, turns_after: usize) {
     for number in 0..sessions {
         let name = ["a", "b", "c", "d", "e", "f", "g", "h"][number];
         let mut steps = vec![User(name), Read("src/f.rs", 1, 20, "f")];
-        // every neighbour reads files that are known, in other lines
+        // Both neighbours read known files, in other lines.
         let quiet = |steps: &mut Vec<Step>, turns: usize| {
             steps.extend((0..turns).map(|_| Say("Working.")));
         };
         quiet(&mut steps, 30);
         steps.push(Read("src/f.rs", 100, 120, "f"));
         quiet(&mut steps, 30);
-        // what comes right before a compaction tells sessions from copies
+        // The messages right before a compaction tell sessions from copies.
         steps.push(User(name));
         steps.extend(planted());
         quiet(&mut steps, 30);
@@ -470,7 +471,7 @@ fn rows_of_the_database_of_hermes_are_a_session() {
     let mut rows = session["messages"].clone();
     for row in rows.as_array_mut().unwrap() {
         row["compacted"] = row.get("compacted").cloned().unwrap_or(json!(0));
-        // As SQLite has them: a list is a text.
+        // As SQLite stores them: a list is a string.
         row["tool_calls"] = row.get("tool_calls").map_or(Value::Null, |calls| calls.to_string().into());
     }
     project.write("logs/hermes.json", &rows.to_string());

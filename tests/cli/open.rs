@@ -1,4 +1,4 @@
-//! `report --open`: the page of a label, in the browser where there is one.
+//! `report --open` shows the page of a label in the browser, if there is one.
 
 use super::project::Project;
 use super::server::Server;

@@ -1,5 +1,5 @@
-//! Open book through the program: an answerer that reads perfectly and searches for what it misses, one that never
-//! searches, ones that misuse the search, and searches by a program.
+//! Open book through the program: answerers that search for missing facts, that never search, or that misuse the
+//! search, and searches by a program.
 
 #![cfg(unix)]
 
@@ -11,7 +11,7 @@ use super::super::brain::Wanted;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 
-/// The facts of the bank, by words of the question.
+/// Words of each question in the bank, with its facts.
 const FACTS: [(&str, &[&str]); 6] = [
     ("Which error number", &["4711"]),
     ("the workers count", &["count = 4"]),
@@ -29,7 +29,7 @@ pub(super) fn project(server: &Server, settings: &str) -> Project {
     project
 }
 
-/// What an answerer was given: the context, and what searches returned.
+/// The text that an answerer was given: the context, and what searches returned.
 pub(super) fn material(asked: &Asked) -> String {
     let messages = asked.json["messages"].as_array().cloned().unwrap_or_default();
     let texts = messages.iter().filter(|message| message["role"] != "system" && message["role"] != "assistant");
@@ -46,7 +46,7 @@ pub(super) fn expected(question: &str) -> &'static [&'static str] {
     FACTS.iter().find(|(words, _)| question.contains(words)).map_or(&[], |(_, facts)| facts)
 }
 
-/// The facts of the question that stand in what the answerer was given.
+/// The facts of the question that occur in the text given to the answerer.
 pub(super) fn seen(asked: &Asked) -> Vec<&'static str> {
     let material = material(asked);
     expected(&question(asked)).iter().copied().filter(|fact| material.contains(fact)).collect()
@@ -75,7 +75,7 @@ pub(super) fn calls(asked: &Asked, calls: &[(&str, Value)]) -> Reply {
     Reply::Raw(200, reply.to_string())
 }
 
-/// An answerer that searches by the question when it misses a fact.
+/// An answerer that searches by the question if it misses a fact.
 pub(super) fn searches_when_it_misses(asked: &Asked) -> Reply {
     if asked.wanted != Wanted::Answer {
         return Reply::Sensible;
@@ -107,7 +107,7 @@ pub(super) fn returned(row: &Value) -> String {
 }
 
 #[test]
-fn who_searches_when_a_fact_is_missing_answers_as_from_the_whole() {
+fn an_answerer_that_searches_for_missing_facts_answers_as_from_the_whole() {
     let server = Server::start();
     server.script(searches_when_it_misses);
     let project = project(&server, "");
@@ -127,7 +127,7 @@ fn who_searches_when_a_fact_is_missing_answers_as_from_the_whole() {
     }
     assert!(found >= 5, "the search finds nearly all: {found}");
 
-    // What a search brought back is not what the context kept.
+    // Facts that a search returned do not count as kept by the context.
     for row in open.values() {
         for fact in row["facts"].as_array().unwrap() {
             let is_in_excerpt = returned(row).contains(fact["fact"].as_str().unwrap());
@@ -136,7 +136,7 @@ fn who_searches_when_a_fact_is_missing_answers_as_from_the_whole() {
     }
     assert!(closed.values().all(|row| row["facts"].as_array().unwrap().iter().all(|fact| fact["found"].is_null())));
 
-    // Every step is an action of its own, found again, and methods with equal contexts share it.
+    // Every step is an action of its own, which is found again. Methods with equal contexts share it.
     let row = &open[&("nothing".to_owned(), "port".to_owned())];
     assert_eq!(row["open_book"]["steps"].as_array().unwrap().len(), 1);
     assert!(project.keys("a").contains(&row["open_book"]["steps"][0]["key"].as_str().unwrap().to_owned()));
@@ -190,7 +190,7 @@ fn a_step_sends_back_what_was_said_with_calls_numbered_and_withdraws_the_tool() 
     assert!(
         of("assistant").iter().all(|m| m["reasoning_content"] == "I miss something." && m.get("refusal").is_none())
     );
-    // The judge sees what was found, without a label.
+    // The judge sees the excerpts, without a label.
     let (_, open) = books(&project, "a");
     assert!(open.values().all(|row| row["overall"] == 5.0), "{open:?}");
     let judged = server.asked().into_iter().filter(|a| a.wanted == Wanted::Grades && a.text.contains("9091 now"));
@@ -274,7 +274,7 @@ fn misuse_uses_up_searches_and_is_graded() {
         assert_eq!(row["open_book"]["searches"].as_array().unwrap().len(), 2, "{label}");
         assert!(returned(row).contains(said) && row["overall"].is_number(), "{row}");
     }
-    // One that calls for ever is told once that no search is left, and then what it said is its answer.
+    // An answerer that never stops calling is told once that no search is left. Then its text is its answer.
     server.script(|asked| match asked.wanted {
         Wanted::Answer if asked.json["tools"].is_array() => calls(asked, &[("search", json!({"query": "port"}))]),
         _ => Reply::Sensible,
@@ -287,7 +287,7 @@ fn misuse_uses_up_searches_and_is_graded() {
         row["answer"].as_str().unwrap().contains("another search") && returned(row).contains("no searches are left")
     );
     assert_eq!(server.asked().iter().filter(|asked| asked.json["tools"].is_array()).count(), 4);
-    // More at once than are left.
+    // More searches at once than are left.
     server.script(|asked| match asked.wanted {
         Wanted::Answer if may_search(asked) => {
             let query = || ("search", json!({"query": "port"}));
@@ -352,7 +352,7 @@ fn a_program_may_search_in_place_of_the_built_in_index() {
     let row = open.values().next().unwrap();
     assert_eq!((row["overall"].clone(), row["open_book"]["gold_found"].clone()), (json!(5.0), json!(true)), "{row}");
     assert_eq!(row["open_book"]["steps"].as_array().unwrap().len(), 2, "the step that asked, and the search");
-    // A change of the program makes its outputs stale, and asks again only what follows.
+    // A change of the program makes its outputs stale, and only what follows from them is asked again.
     server.forget();
     project.edit("search.py", "print(", "print(\" \" + ");
     project.expect(0, "run --label b --runs 1 --methods nothing --probes port");

@@ -1,4 +1,4 @@
-//! Open book: archives of methods, and what plan, budget, batches and `why` make of the steps of an answer.
+//! Open book: archives of methods, and how plan, budget, batches and `why` treat the steps of an answer.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::project::{Ended, PRICES, Project};
 use super::server::{Asked, Reply, Server};
 use super::vendor_batches::{BatchServer, Fate, Vendor};
 
-/// Output without the line breaks that a terminal's width puts in.
+/// Output without the line breaks of a terminal's width.
 fn flat(ended: &Ended) -> String {
     ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -43,7 +43,7 @@ fn a_method_with_an_archive_of_its_own_is_searched_in_it_and_others_in_what_was_
     assert_eq!(closed[&("notes".to_owned(), "port".to_owned())]["overall"], 0.0);
     assert_eq!((&found["overall"], &found["open_book"]["own_archive"]), (&json!(5.0), &json!(true)), "{found}");
     assert_eq!(found["open_book"]["gold_found"], true);
-    // What the notes do not have is lost for this method, though the transcript has it.
+    // A fact that the notes lack is lost for this method, though the transcript has it.
     let lost = at("notes", "first-error");
     assert_eq!((&lost["overall"], &lost["open_book"]["gold_found"]), (&json!(0.0), &json!(false)), "{lost}");
     assert_eq!(at("nothing", "first-error")["open_book"]["own_archive"], false);
@@ -110,11 +110,11 @@ fn why_explains_the_step_that_failed() {
     let chain = project.expect(0, "why harbor --label a --method nothing --probe port --open --json").json();
     let states: Vec<&Value> = chain["chain"].as_array().unwrap().iter().map(|step| &step["state"]).collect();
     assert_eq!(states, ["cached", "cached", "stale"], "{chain}");
-    // The answer from the context alone has nothing to do with it.
+    // The answer from the context alone does not depend on it.
     project.expect(0, "why harbor --label a --method nothing --probe port").stdout_says(&["0.00 of 5"]);
 }
 
-/// Requests for answers that `plan` expects, where nothing of them is cached.
+/// The requests for answers that `plan` expects with an empty cache.
 fn planned(project: &Project) -> [u64; 2] {
     let estimate = &project.expect(0, "plan --runs 1 --methods nothing --refresh answer --json").json()["estimate"];
     ["requests", "requests_worst"].map(|name| estimate[name].as_u64().expect("a number"))
@@ -152,7 +152,7 @@ fn a_budget_stops_within_an_open_book_answer_and_the_next_run_goes_on() {
     let limit = |text: String, model: &str| text.replace(model, &format!("{model}\nmax_output_tokens = 100"));
     let models = ["model = \"mock/judge-1\"", "model    = \"mock/small-1\"", "model  = \"mock/small-1\""];
     let limited = models.into_iter().fold(project.read("pipeline.toml"), limit);
-    // A judge that costs next to nothing, so that what does not fit into the budget is a step of an answer.
+    // The judge costs next to nothing, so the step that exceeds the budget is one of an answer.
     let cheap = "[prices.\"mock/judge-1\"]\ninput = 0.01\noutput = 0.01";
     let prices = PRICES.replace("[prices.\"mock/judge-1\"]\ninput = 100.0\noutput = 200.0", cheap);
     project.write("pipeline.toml", &format!("{limited}\n{prices}"));
@@ -164,10 +164,11 @@ fn a_budget_stops_within_an_open_book_answer_and_the_next_run_goes_on() {
         project.remove("cache");
         let mut sent = 0;
         let (mut begun, mut ended, mut stopped_within) = (0, 0, 0);
-        // One request at a time, so that each run ends at the same one: some end between the two steps of an answer.
+        // One request at a time, so that the end of each run is determined: some runs end between the two steps of an
+        // answer.
         for round in 0..60 {
             server.forget();
-            // What one step of an answer may cost fits into it, and two steps do not.
+            // One step of an answer fits into the budget, and two do not.
             let budget = if limit == "--max-cost" { "0.14" } else { "7" };
             let run = project.compeval(&format!("run --label a -j 1 --runs 1 --methods nothing {limit} {budget}"));
             sent += server.count();

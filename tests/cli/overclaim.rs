@@ -1,4 +1,4 @@
-//! What answers do whose context lost every fact, through rows, summaries and comparisons.
+//! What answers do if their context lost every fact, in rows, summaries and comparisons.
 
 #![cfg(unix)]
 
@@ -8,7 +8,7 @@ use super::super::brain::Wanted;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 
-/// Three sessions like the project's own, each with another port.
+/// Three sessions like that of the project, each with another port.
 fn sessions(server: &Server) -> Project {
     let project = Project::new(server);
     let (fixture, bank) = (project.read("fixtures/harbor.json"), project.read("probes/harbor.probes.json"));
@@ -27,8 +27,8 @@ fn sessions(server: &Server) -> Project {
     project
 }
 
-/// Answers to the questions asked of an empty context: one claims another value (in the first two sessions), one is vague,
-/// one is right all the same, the others admit. What nobody said is made up.
+/// Answers to the questions asked of an empty context: one claims another value (in the first two sessions), one is
+/// vague, one happens to be right, the others admit. No session has the claimed value.
 fn scripted(asked: &Asked, claim: &str) -> Reply {
     if asked.wanted != Wanted::Answer || asked.text.contains("<context>") {
         return Reply::Sensible;
@@ -86,7 +86,7 @@ fn answers_without_facts_are_counted_by_what_they_do() {
 
     let summary = project.result("a", "summary.json");
     let overclaim = &summary["methods"]["nothing"]["overclaim"];
-    // by session 1, 1 and 0 of 6: s .096225, t(.975, 2) 4.302653, clipped at 0
+    // By session 1, 1 and 0 of 6: s = 0.096225, t(0.975, 2) = 4.302653, clipped at 0.
     near(&overclaim["other_value"]["share"], 1.0 / 9.0);
     near(&overclaim["other_value"]["ci95"][0], 0.0);
     near(&overclaim["other_value"]["ci95"][1], 0.350147);
@@ -143,7 +143,7 @@ fn a_comparison_says_how_overclaims_differ_and_what_was_not_recorded() {
     near(&compared["overclaim"]["difference"], -1.0 / 9.0);
     near(&compared["fabrication"]["difference"], 0.0);
 
-    // an older result file has none of the fields
+    // An older result file has none of the fields.
     let older = project.rows("a").into_iter().map(|mut row| {
         for field in ["answer_when_lost", "heading"] {
             row.as_object_mut().and_then(|row| row.remove(field)).expect("the field");

@@ -1,4 +1,4 @@
-//! Parts and their merge: the same bytes as one process, whatever was killed, and clear errors.
+//! Parts and their merge: the bytes of one process whichever part was killed, and clear errors.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use super::server::{Reply, Server, wait_until};
 
 const PARTS: u32 = 3;
 
-/// A folder in which parts meet.
+/// A folder that all parts share as their remote.
 struct Meeting(TempDir);
 
 impl Meeting {
@@ -52,7 +52,7 @@ impl Meeting {
     }
 }
 
-/// All files of a result set but the manifest, which has times.
+/// All files of a result set except the manifest, which has times.
 fn published(project: &Project, label: &str) -> BTreeMap<String, Vec<u8>> {
     let own = project.files(&format!("results/{label}")).into_iter().filter_map(|path| {
         let name = path.file_name()?.to_string_lossy().into_owned();
@@ -61,7 +61,7 @@ fn published(project: &Project, label: &str) -> BTreeMap<String, Vec<u8>> {
     own.collect()
 }
 
-/// Without the files that say how long compressions took, which differs between runs that executed them.
+/// Without the files that have the times of compressions: those differ between runs that executed them.
 fn untimed(mut files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
     files.retain(|name, _| !["contexts.jsonl", "summary.json", "report.html"].contains(&name.as_str()));
     files
@@ -87,7 +87,7 @@ fn eight_parts_and_their_merge_are_one_process_byte_for_byte() {
     server.forget();
     let remote = meeting.remote();
     for index in 1..=8 {
-        // Each on a disk of its own.
+        // Each part has a disk of its own.
         let disk = Project::new(&server);
         disk.expect(0, &format!("run --label x --part {index}/8 {remote}"));
     }
@@ -106,14 +106,14 @@ fn eight_parts_and_their_merge_are_one_process_byte_for_byte() {
     }
     assert_eq!(merged["merged"].as_array().unwrap().len(), 8);
 
-    // One process with the same entries, on another disk.
+    // One process with the same entries on another disk.
     let again = Project::new(&server);
     again.expect(0, &format!("cache pull {remote}"));
     again.expect(0, "run --offline --label x");
     for name in ["cells.jsonl", "summary.json"] {
         assert_eq!(published(&again, "x").get(name), own.get(name), "{name}");
     }
-    // The same again changes nothing.
+    // A second merge changes nothing.
     merge.expect(0, &format!("run --label x --parts 8 {remote}"));
     assert_eq!(published(&merge, "x"), own);
 }
@@ -182,7 +182,7 @@ fn missing_parts_are_named_as_the_engine_takes_them_and_nothing_complete_is_repl
     project.unset("SLURM_ARRAY_TASK_ID");
     let early = meeting.merge(&project, 5, "");
     early.says(&["these parts are not in the remote: 1, 3", "--part 1/3", "sbatch --array=1,3"]);
-    // The rest in one process, which asks for nothing that a part has, and says first what it will pay.
+    // One process does the rest. It asks for nothing that a part has, and says first what it will pay.
     let paying = project.expect(0, &format!("run --label x {}", meeting.remote()));
     paying.says(&["has not all of it: this run sends about"]);
     assert_eq!(server.count(), calls);
@@ -199,7 +199,7 @@ fn an_incomplete_merge_stands_beside_complete_results() {
     let project = Project::new(&server);
     project.expect(0, "run --label x");
     let before = published(&project, "x");
-    // Another project, on a machine that had nothing.
+    // Another project on a machine without a cache.
     let other = Project::new(&server);
     meeting.selftest(&other);
     assert_eq!(meeting.part(&other, 1, "").code, 0);
@@ -225,7 +225,7 @@ fn a_part_reads_the_projects_cache_and_a_lock_on_it_does_not_stop_it() {
     assert_eq!(server.count(), 0, "all is in the project's cache");
     server.let_go();
     drop(held);
-    // It was pushed with what they made: a machine that has nothing merges it.
+    // The label was pushed with the entries of the parts, so that a machine with nothing can merge it.
     server.forget();
     let elsewhere = Project::new(&server);
     meeting.merge(&elsewhere, 0, "");
@@ -336,7 +336,7 @@ fn parts_that_are_signed_count_for_those_who_trust_their_writer() {
     project.expect(0, "run --label x --parts 3");
     let refused = meeting.merge(&stranger, 2, "");
     refused.says(&["records of parts", "not in `trust`", "no part of `x`"]);
-    // Nobody's packs are used where the pipeline names the folder.
+    // Unsigned packs are refused if the pipeline names the folder.
     let unsigned = Meeting::new();
     let (open, trusting) = (Project::new(&server), Project::new(&server));
     unsigned.selftest(&open);

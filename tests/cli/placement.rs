@@ -1,4 +1,4 @@
-//! Where a compaction prompt is in its request: as the system message, or behind the conversation with its tools.
+//! The place of a compaction prompt in its request: the system message, or after the conversation with its tools.
 
 #![cfg(unix)]
 
@@ -8,7 +8,7 @@ use super::super::brain::text_of;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 
-/// In the style of coding agents: it inserts nothing.
+/// A prompt in the style of coding agents, which inserts nothing.
 const PROMPT: &str = "You compact the history of a coding session.\n\nSections:\n1. Primary Request and Intent: what \
 the user wants\n2. Files and Code Sections: what was touched\n3. Pending Tasks: what is open\n";
 
@@ -61,7 +61,7 @@ fn compressions(server: &Server) -> Vec<Asked> {
 const LAST: &str = "run --label a --methods own --runs 1";
 
 #[test]
-fn behind_the_conversation_its_tools_are_declared_and_none_may_be_called() {
+fn a_prompt_after_the_conversation_declares_its_tools_and_forbids_calls() {
     let server = Server::start();
     let schema = json!({"type": "function", "function": {"name": "shell", "description": "Runs a command.",
         "parameters": {"type": "object", "properties": {"command": {"type": "string"}}}}});
@@ -74,7 +74,7 @@ fn behind_the_conversation_its_tools_are_declared_and_none_may_be_called() {
     for request in &asked {
         assert_eq!((&request.json["tools"], &request.json["tool_choice"]), (&json!([schema]), &"none".into()));
     }
-    // Without recorded schemas the calls make stubs, which is said, and the requests are others.
+    // Without recorded schemas, stubs are made from the calls. That is reported, and the requests differ.
     project.write("fixtures/harbor.json", include_str!("data/harbor.json"));
     project.expect(0, &format!("{LAST} --replace"));
     assert!(is_noted());

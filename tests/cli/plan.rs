@@ -1,4 +1,4 @@
-//! Plans: what they count is what a run sends, and why.
+//! Plans count what a run sends, and say why.
 
 use serde_json::Value;
 
@@ -47,12 +47,12 @@ fn a_plan_counts_what_a_run_sends_and_calls_nobody() {
 }
 
 #[test]
-fn the_worst_case_is_what_a_run_sends_whose_judge_keeps_its_contract_at_the_last_attempt() {
+fn a_run_whose_judge_keeps_its_contract_at_the_last_attempt_sends_the_worst_case() {
     let server = Server::start();
     let project = Project::new(&server);
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 16\nmax_attempts = 1");
     project.edit("pipeline.toml", "name  = \"grader\"", "name  = \"grader\"\nattempts = 4");
-    // Two runs would send the same bytes twice, which the server could not tell from a second attempt.
+    // Two runs would send the same bytes twice, which the server cannot tell from a second attempt.
     let own = format!("{OWN} --runs 1");
     let worst = plan(&project, &own)["estimate"]["requests_worst"].as_u64().unwrap() as usize;
     let output = project.expect(0, &format!("plan --all {own}")).stdout;
@@ -184,7 +184,7 @@ fn the_worst_case_is_reported_with_what_it_assumes() {
     project
         .write("pipeline.toml", &limited.replace("= \"mock/judge-1\"", "= \"mock/judge-1\"\nmax_output_tokens = 4096"));
     let said: f64 = flat.split("with 4096 to $").nth(1).and_then(|rest| rest.split(')').next()?.parse().ok()).unwrap();
-    // Contexts to come are taken to be as long as their limit, too.
+    // Contexts that do not exist yet count as long as their limit, too.
     assert!((worst() / said - 1.0).abs() < 0.2, "{said} estimated, {} once it is set", worst());
     assert!(worst() < unlimited / 4.0);
     assert!(project.expect(0, "plan --all").stdout.contains("every reply reaches its max_output_tokens"));

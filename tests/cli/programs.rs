@@ -1,4 +1,4 @@
-//! What the programs of methods say of themselves: cost, warnings, results that are none; and the keys that they need.
+//! What programs of methods report: cost, warnings, results that are none; and the keys that they need.
 
 use serde_json::{Value, json};
 
@@ -118,7 +118,7 @@ fn a_degraded_result_fails_and_odd_ones_are_noted() {
 }
 
 #[test]
-fn workers_answer_the_same_as_one_process_a_request_and_their_number_is_in_no_key() {
+fn workers_answer_like_one_process_per_request_and_their_number_is_in_no_key() {
     let server = Server::start();
     let once = r#"cat > /dev/null; echo x >> starts; printf '{"summary":"port 9091"}'"#;
     let project = project(&server, once);

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::server::Server;
 
-/// A key that stands out wherever it turns up.
+/// A key that is easily found wherever it occurs.
 pub const KEY: &str = "sk-not-a-key-4f1e7a0c9d";
 
 /// Prices of the project's models, for its pipeline.
@@ -39,14 +39,14 @@ pub struct Ended {
 }
 
 impl Project {
-    /// The project, with its provider at `server`.
+    /// The project with `server` as its provider.
     pub fn new(server: &Server) -> Project {
         let project = Project::offline();
         project.point_at(server);
         project
     }
 
-    /// The project, with a provider that nobody listens at.
+    /// The project with a provider that does not listen.
     pub fn offline() -> Project {
         let folder = tempfile::tempdir().expect("a folder");
         let project = Project { folder, variables: vec![("MOCK_API_KEY".into(), KEY.into())] };
@@ -125,7 +125,7 @@ impl Project {
         command
     }
 
-    /// Runs the program with arguments parted by spaces.
+    /// Runs the program with arguments separated by spaces.
     pub fn compeval(&self, arguments: &str) -> Ended {
         Ended::of(&self.command(arguments).output().expect("the program"))
     }
@@ -139,7 +139,7 @@ impl Project {
         ended
     }
 
-    /// What the manifests list as failed.
+    /// The failures in the manifests of all result sets.
     fn failures(&self) -> String {
         let manifests = self.files("results").into_iter().filter(|path| path.ends_with("manifest.json"));
         let read = |path| serde_json::from_str(&fs::read_to_string(path).ok()?).ok();
@@ -279,7 +279,7 @@ impl Running {
         self.0.as_mut().is_none_or(|child| child.try_wait().expect("a process").is_some())
     }
 
-    /// Kills it the hard way.
+    /// Kills it with SIGKILL.
     pub fn kill(&mut self) {
         if let Some(child) = &mut self.0 {
             let _ = child.kill();
@@ -300,17 +300,17 @@ impl Drop for Running {
     }
 }
 
-/// What a shared cache needs.
+/// The settings of a shared cache.
 #[cfg(any(unix, feature = "object-stores"))]
 impl Project {
-    /// Lets it use a remote, and what these writers signed.
+    /// Makes the project use a remote and the entries that these writers signed.
     pub fn share(&self, url: &str, trust: &[(&str, &Key)]) {
         let trust: Vec<String> = trust.iter().map(|(name, key)| format!("\"{name} {}\"", key.public)).collect();
         let table = format!("\n[cache]\nremote = \"{url}\"\ntrust = [{}]\n", trust.join(", "));
         self.write("pipeline.toml", &(self.read("pipeline.toml") + &table));
     }
 
-    /// Lets it upload what it makes.
+    /// Makes the project upload its entries.
     pub fn upload(mut self, key: &Key) -> Project {
         self.set("COMPEVAL_SIGNING_KEY", &key.secret);
         self.set("COMPEVAL_REMOTE_MODE", "write");

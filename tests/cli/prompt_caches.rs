@@ -26,7 +26,7 @@ fn text_and_prefix(request: &Value) -> (String, Option<String>) {
     (text.join("\n\n"), prefix)
 }
 
-/// Serves what was written before from its cache, as the vendor does.
+/// Serves a prefix that was written before from its cache, as the vendor does.
 fn anthropic() -> impl Fn(&Asked) -> Reply {
     let written: Mutex<HashSet<String>> = Mutex::default();
     move |asked| {
@@ -85,7 +85,7 @@ fn a_stage_that_is_expected_to_last_long_asks_for_an_hour() {
     assert_eq!(breakpoints(&server, Wanted::Grades), set(r#"{"ttl":"1h","type":"ephemeral"}"#));
     assert_eq!(breakpoints(&server, Wanted::Answer), set(r#"{"type":"ephemeral"}"#), "a few answers");
 
-    // How long the provider keeps it is part of no key.
+    // The time that the provider keeps it is part of no key.
     project.edit("pipeline.toml", "max_in_flight = 1", "max_in_flight = 16");
     let sent = server.count();
     project.expect(0, "run --label b");

@@ -1,4 +1,4 @@
-//! What replies, counts and clocks may cost: memory, money and patience are bounded whatever a provider says.
+//! Limits on what replies, counts and clocks cost: memory, money and waiting are bounded whatever a provider says.
 
 use serde_json::json;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use super::project::{Project, Running};
 use super::server::{Reply, Server, with_finish};
 
 #[test]
-fn usage_that_cannot_be_true_is_estimated_and_warned_of() {
+fn impossible_usage_is_estimated_with_a_warning() {
     let server = Server::start();
     let project = Project::new(&server);
     let prices =

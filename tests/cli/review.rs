@@ -1,4 +1,4 @@
-//! `probes review`: each decision is written at once, beside what the file had.
+//! `probes review` writes each decision at once and keeps the rest of the file.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -152,7 +152,7 @@ fn a_page_on_loopback_decides_alike_and_for_nobody_else() {
     assert!(status == 422 && why.contains("missing field"), "{why}");
     assert_eq!(decide(json!({"at": 0, "id": "port", "decision": "accept"})).0, 422, "another question");
     assert_eq!(bank(&project)["reviewed"], Value::Null);
-    // All at once, and back again.
+    // All are accepted at once, and that is undone.
     let post = |path: &str, body: Value| {
         ask(socket, &format!("POST /{token}/{path} HTTP/1.1\r\nHost: {socket}"), &body.to_string())
     };

@@ -1,4 +1,4 @@
-//! Rows in the cache: never served where they would say anything else, and made again when they are damaged.
+//! Rows in the cache are never served where they would be wrong, and are made again if they are damaged.
 
 use serde_json::Value;
 
@@ -46,8 +46,8 @@ fn a_criterion_that_moves_gives_other_scores_and_asks_nobody() {
     assert!(project.rows("a") == before);
 }
 
-/// Edits of which some change what is asked, some only what a row says, and some nothing: each leaves the project as
-/// the next one finds it.
+/// Edits, of which some change a request, some only the text of a row, and some nothing. Each leaves the project as the
+/// next one expects it.
 const EDITS: [(&str, &str, &str); 17] = [
     ("pipeline.toml", "runs = 2", "runs = 1"),
     ("pipeline.toml", "rubric = ", "judge_context = false\nrubric = "),
@@ -73,7 +73,8 @@ fn after_any_edit_cached_rows_are_those_that_are_made_anew() {
     let (server, project) = finished();
     for (path, from, to) in EDITS {
         project.edit(path, from, to);
-        // once to make what is new, once from cached rows of which some are older than the edit, and once without any
+        // Once to make the new rows, once from cached rows, some of them older than the edit, and once without cached
+        // rows.
         project.expect(0, "run --label made --replace");
         let made = project.rows("made");
         server.forget();
@@ -100,7 +101,7 @@ fn after_any_edit_cached_rows_are_those_that_are_made_anew() {
     }
 }
 
-/// The files of a result set, except its manifest: which they are, and what they say.
+/// The files of a result set except its manifest, with their contents.
 #[cfg(unix)]
 fn files_beside_manifest(project: &Project, label: &str) -> Vec<(std::path::PathBuf, u64, Vec<u8>)> {
     use std::os::unix::fs::MetadataExt;
@@ -126,7 +127,7 @@ fn a_run_that_changes_nothing_writes_the_manifest_alone() {
     assert!(first["started"] != second["started"] && first["made"] == second["made"]);
     assert_eq!((second["requests_sent"].clone(), second["stages"]["judge"]["executed"].clone()), (0.into(), 0.into()));
     assert!(!project.exists("results/.incomplete"));
-    // What was edited or removed is made again, with all other files.
+    // A row file that was edited or removed is made again, with all other files.
     for name in ["report.md", "cells.jsonl", "contexts.jsonl", "keys.txt", "summary.json", "harbor-run-1.json"] {
         let path = format!("results/a/{name}");
         let before = project.read(&path);
@@ -147,7 +148,7 @@ fn warnings_of_contexts_are_the_same_in_every_run() {
         Wanted::Compression => Reply::Text("The port is another one now.".into()),
         _ => Reply::Sensible,
     });
-    // at the first point no probe is asked, but the summary of the second depends on it
+    // No probe is asked at the first point, but the summary of the second depends on it.
     let part = "run --label part --methods anchored,rewritten --probes port";
     project.expect(0, &format!("{part} --refresh compress"));
     let made = project.read("results/part/report.md");
@@ -192,7 +193,7 @@ fn damaged_rows_are_reported_and_made_again() {
 fn what_a_row_says_changes_with_its_version_only() {
     let (_server, project) = finished();
     let mut row = project.rows("a").remove(0);
-    // Who changes what a row says raises `ROWS`: rows of the old version are not served any more.
+    // A change of the text of a row raises `ROWS`: rows of the old version are no longer served.
     row["keys"] = Value::Null;
     row["usd"] = Value::Null;
     insta::assert_json_snapshot!(format!("row_v{}", compeval::results::ROWS), row);

@@ -1,4 +1,4 @@
-//! Scant input: what cannot be known gets a line that says so, and no number.
+//! Too little input: an unknown figure gets a sentence that says so, and no number.
 
 #![cfg(unix)]
 
@@ -147,7 +147,7 @@ fn one_run_of_a_model_cannot_tell_an_edit_from_chance() {
 }
 
 #[test]
-fn one_probe_compares_no_methods() {
+fn one_probe_is_too_little_to_compare_methods() {
     let project = sessions(2, 1);
     lose(&project, "m1", 1, |_| 1);
     let bank: Value = serde_json::from_str(&project.read("probes/s1.probes.json")).expect("a bank");

@@ -1,4 +1,4 @@
-//! The key: sent where it must go, and nowhere else.
+//! The key is sent where it must go, and occurs nowhere else.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -94,7 +94,7 @@ fn no_spelling_of_the_key_reaches_a_file_or_a_stream() {
     assert!(shown[0].stderr.contains("no such key"), "{}", shown[0].stderr);
     shown.push(project.expect(0, "show harbor --label a --method anchored --probe port"));
     assert!(shown[1].stdout.contains("***"), "{}", shown[1].stdout);
-    // The packs are compressed: they are read by a program that knows no key, so that it has to show what they hold.
+    // The packs are compressed. A program that knows no key reads them, so that it cannot hide what they hold.
     project.unset("MOCK_API_KEY");
     for key in project.keys("a") {
         shown.push(project.expect(0, &format!("cache show {key} --raw")));
@@ -105,7 +105,7 @@ fn no_spelling_of_the_key_reaches_a_file_or_a_stream() {
     let streams = shown.into_iter().flat_map(|Ended { stdout, stderr, .. }| [stdout.into_bytes(), stderr.into_bytes()]);
     let all: Vec<Vec<u8>> = written.iter().map(|path| std::fs::read(path).unwrap()).chain(streams).collect();
     for spelling in spellings(AWKWARD) {
-        // What is next to a key decides the ends of its base64, and its middle is found in either of two.
+        // The bytes beside a key decide the ends of its base64. Its middle is found in either of two forms.
         let spelling = &spelling[spelling.len() / 3..spelling.len() * 2 / 3];
         for bytes in &all {
             let at = bytes.windows(spelling.len()).position(|window| window == spelling.as_bytes());

@@ -1,4 +1,5 @@
-//! A provider on loopback: OpenAI's chat dialect, replies by rules or as a test wants them, and a book of all requests.
+//! A provider on loopback: OpenAI's chat dialect, replies by rules or as a test wants them, and a record of all
+//! requests.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use super::super::brain::{self, Wanted};
 use super::super::loopback::LoopbackServer;
 
-/// A request as it came.
+/// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub path: String,
@@ -24,29 +25,29 @@ pub struct Asked {
     pub wanted: Wanted,
     /// All text of its messages.
     pub text: String,
-    /// How often these bytes came before.
+    /// How often the same bytes arrived before.
     pub earlier: usize,
     pub came: Instant,
-    /// When the reply was handed over to the network; `None` if it never was.
+    /// When the reply was handed to the network; `None` if it never was.
     pub answered: Option<Instant>,
 }
 
-/// What a test wants a request to be answered with.
+/// How a test wants a request to be answered.
 #[derive(Clone, Debug)]
 pub enum Reply {
-    /// What the rules say.
+    /// The reply of the rules.
     Sensible,
     /// This text, as a complete reply.
     Text(String),
-    /// A body of this status.
+    /// This status and body.
     Raw(u16, String),
-    /// The other reply, with headers; packed if `content-encoding` is among them.
+    /// Another reply with these headers, compressed if `content-encoding` is among them.
     Headed(Vec<(&'static str, String)>, Box<Reply>),
-    /// As the rules say, after a while.
+    /// The reply of the rules, after this time.
     Late(Duration),
-    /// The other reply, after a while.
+    /// Another reply, after this time.
     After(Duration, Box<Reply>),
-    /// As the rules say, when [`Server::let_go`] is called.
+    /// The reply of the rules, as soon as [`Server::let_go`] is called.
     Held,
 }
 
@@ -84,12 +85,12 @@ impl Server {
         Server { http, shared }
     }
 
-    /// Answers from now on as `script` wants it.
+    /// Answers by `script` from now on.
     pub fn script(&self, script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) {
         self.shared.book().script = Arc::new(script);
     }
 
-    /// Answers what is held, and holds nothing more.
+    /// Answers all held requests, and holds no more.
     pub fn let_go(&self) {
         self.shared.free.send_replace(true);
     }
@@ -99,17 +100,17 @@ impl Server {
         format!("{}/v1", self.http.url())
     }
 
-    /// All requests so far.
+    /// The requests so far.
     pub fn asked(&self) -> Vec<Asked> {
         self.shared.book().asked.clone()
     }
 
-    /// How many requests came so far.
+    /// The number of requests so far.
     pub fn count(&self) -> usize {
         self.shared.book().asked.len()
     }
 
-    /// How many requests came for each stage.
+    /// The number of requests for each stage.
     pub fn counts(&self) -> BTreeMap<Wanted, usize> {
         let mut counts = BTreeMap::new();
         for asked in &self.shared.book().asked {
@@ -118,7 +119,7 @@ impl Server {
         counts
     }
 
-    /// Forgets what came so far.
+    /// Forgets all requests so far.
     pub fn forget(&self) {
         self.shared.book().asked.clear();
     }
@@ -133,7 +134,7 @@ impl Server {
     }
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub fn wait_until(mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
@@ -181,7 +182,7 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
             (200, chat(&asked, &brain::reply(&asked.json)))
         }
     };
-    // A test may have begun a new book meanwhile.
+    // A test may have cleared the record meanwhile.
     if let Some(entry) = shared.book().asked.get_mut(nth).filter(|entry| entry.body == asked.body) {
         entry.answered = Some(Instant::now());
     }
@@ -201,7 +202,7 @@ fn chat(asked: &Asked, text: &str) -> String {
     with_finish(asked, text, "stop")
 }
 
-/// A chat completion that ended for `reason`; usage is a quarter of the bytes.
+/// A chat completion that ended for `reason`. Its usage is a quarter of the bytes.
 pub fn with_finish(asked: &Asked, text: &str, reason: &str) -> String {
     let (input, output) = (asked.body.len() / 4, text.len() / 4 + 1);
     json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": "small-1-2025",

@@ -1,4 +1,4 @@
-//! What methods keep verbatim beside their summary, and where the prompt and the summary are.
+//! The messages that methods keep verbatim beside their summary, and the places of prompt and summary.
 
 #![cfg(unix)]
 

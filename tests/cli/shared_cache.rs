@@ -1,5 +1,5 @@
-//! A cache that machines share: signed, pulled as needed, uploaded as made; and what happens with strangers, damage and
-//! a remote that is away.
+//! A cache that machines share: signed, pulled as needed, uploaded as made; and what happens with entries of unknown
+//! writers, damage, and a remote that is unavailable.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,7 +45,7 @@ impl Remote {
         files.map(|entry| entry.path()).collect()
     }
 
-    /// Changes one byte of each pack, a part of the way through it.
+    /// Changes one byte of each pack, at this fraction of its length.
     fn damage(&self, part: f64) {
         for path in self.packs() {
             let mut bytes = fs::read(&path).expect("a pack");
@@ -99,7 +99,7 @@ fn a_second_checkout_sends_no_request_and_knows_who_wrote() {
     let why = second.expect(0, "why harbor --label a --method anchored --probe port").stdout;
     assert!(why.contains(&ci.public), "{why}");
 
-    // nothing more to do, for either
+    // Neither has anything more to do.
     let packs = remote.packs();
     first.expect(0, RUN);
     second.expect(0, &format!("{RUN} --offline"));
@@ -123,7 +123,7 @@ fn is_stored(secret: &str, project: &Project, remote: &Remote) -> bool {
 }
 
 #[test]
-fn a_stranger_is_ignored_and_counted_also_where_he_was_trusted_before() {
+fn entries_of_an_unknown_writer_are_ignored_and_counted_even_if_he_was_trusted_before() {
     let (server, remote, (ci, stranger)) = (Server::start(), Remote::new(), (key(), key()));
     remote.create();
     writing(&server, &remote, &[("stranger", &stranger)], &stranger).expect(0, RUN);
@@ -149,7 +149,7 @@ fn a_stranger_is_ignored_and_counted_also_where_he_was_trusted_before() {
 #[test]
 fn a_damaged_pack_is_set_aside_by_name_and_its_entries_are_made_again() {
     let (server, ci) = (Server::start(), key());
-    // in the entries, and in the footer
+    // In the entries, and in the footer.
     for part in [0.3, 0.97] {
         let remote = Remote::new();
         remote.create();
@@ -328,7 +328,7 @@ fn a_run_goes_on_where_the_remote_answers_differently() {
     writing(&server, &remote, &[("ci", &ci)], &ci).expect(0, RUN);
     let project = sharing(&server, &remote, &[("ci", &ci)]);
     project.expect(0, RUN);
-    // another remote with other outputs of the same actions
+    // Another remote has other outputs of the same actions.
     let other = Remote::new();
     other.create();
     server.script(|asked| match asked.wanted {
@@ -359,7 +359,7 @@ fn a_plan_counts_what_the_remote_has_and_a_selftest_is_pulled() {
     }
     assert!(!project.exists("cache") || project.expect(0, "cache ls --json").json() == serde_json::json!([]));
 
-    // half of it is to be made here: what is there costs nothing
+    // Half of the actions have to be executed here. Those in the remote cost nothing.
     let more = project.expect(0, "plan --runs 2 --json").json();
     let stale = |stage: &str| more["stages"][stage]["stale"].as_u64().unwrap();
     assert!(stale("answer") > 0 && more["stages"]["answer"]["remote"] == stages["answer"]["remote"], "{more}");

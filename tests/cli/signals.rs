@@ -35,7 +35,7 @@ fn ctrl_c_drains_what_is_under_way_and_the_next_run_finishes() {
 }
 
 #[test]
-fn what_waits_for_its_turn_at_ctrl_c_is_not_sent() {
+fn queued_requests_are_not_sent_after_ctrl_c() {
     let server = Server::start();
     let project = Project::new(&server);
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 2");
@@ -88,7 +88,7 @@ fn a_third_ctrl_c_ends_a_process_that_hangs() {
     let server = Server::start();
     let project = Project::new(&server);
     server.script(|_| Reply::Held);
-    // Nobody reads what it has to say in the end, so it cannot end by itself.
+    // Nobody reads its output in the end, so it cannot end by itself.
     let (_reader, full) = full_pipe();
     let mut command = project.command("run --label a --runs 1 -j 5");
     command.stdout(full);
@@ -105,7 +105,7 @@ fn a_third_ctrl_c_ends_a_process_that_hangs() {
     assert_eq!(project.result("a", "manifest.json")["outcome"], "interrupted");
 }
 
-/// A pipe that takes nothing more, and its reading end.
+/// A full pipe, with its reading end.
 fn full_pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let flags = rustix::fs::fcntl_getfl(&writer).unwrap();

@@ -1,10 +1,10 @@
-//! Superseded facts through the program: what they cost in a grade of the built-in judge.
+//! Superseded facts through the program, and how they lower a grade of the built-in judge.
 
 #![cfg(unix)]
 
 use super::project::Project;
 
-/// Methods, each with the whole context that it makes.
+/// The methods, each with the whole context that it makes.
 const CONTEXTS: [(&str, &str); 4] = [
     ("right", "The listen port of harbor is 9091."),
     ("former", "The listen port of harbor was 8080, now it is 9091."),

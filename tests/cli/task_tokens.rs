@@ -1,4 +1,5 @@
-//! Tokens per task through the program: the formula, what points to a lost fact, and the break-even with the whole.
+//! Tokens per task through the program: the formula, the pointers to a lost fact, and the break-even with the whole
+//! transcript.
 
 #![cfg(unix)]
 
@@ -7,8 +8,8 @@ use serde_json::Value;
 use super::project::Project;
 use super::server::Server;
 
-/// Methods, each with the whole context that it makes. The fact of the probe, `9091`, was said last together with
-/// `etc/harbor.toml`.
+/// The methods, each with the whole context that it makes. The fact of the probe, `9091`, was last mentioned together
+/// with `etc/harbor.toml`.
 const CONTEXTS: [(&str, &str); 3] = [
     ("kept", "The listen port is 9091 now."),
     ("guided", "The listen port was changed in etc/harbor.toml."),

@@ -1,4 +1,4 @@
-//! What reaches a terminal: no control character of a reply, an error or a file, with or without a terminal.
+//! No control character of a reply, an error or a file reaches the output, with or without a terminal.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use super::super::brain::Wanted;
 use super::project::{Project, Running};
 use super::server::{Reply, Server};
 
-/// Writes the clipboard, clears the screen (as C0 and as C1), colours, and reverses what follows.
+/// Writes the clipboard, clears the screen (as C0 and as C1), colours, and reverses the following text.
 const HOSTILE: &str = "It is \u{1b}]52;c;aGFja2Vk\u{7}\u{1b}[2J\u{9b}2J\u{1b}[31mred\u{202e}txt.exe";
 
 fn hostile_project(server: &Server) -> Project {
@@ -27,7 +27,7 @@ fn assert_harmless(text: &str, of: &str) {
 }
 
 #[test]
-fn controls_of_a_reply_are_shown_as_escapes_where_nobody_watches() {
+fn control_characters_of_a_reply_are_escaped_without_a_terminal() {
     let server = Server::start();
     let project = hostile_project(&server);
     let shown = project.expect(0, "show harbor --method anchored --run 1 --probe port --label a");
@@ -38,7 +38,7 @@ fn controls_of_a_reply_are_shown_as_escapes_where_nobody_watches() {
     assert!(json.json().to_string().contains('\u{9b}'), "JSON keeps the value");
 }
 
-/// Runs a command on a terminal of its own, where `typed` is typed. Returns its code and what the terminal shows.
+/// Runs a command on a terminal of its own and types `typed`. Returns its exit code and what the terminal shows.
 pub fn in_terminal(mut command: Command, typed: &str) -> (i32, String) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -52,7 +52,7 @@ pub fn in_terminal(mut command: Command, typed: &str) -> (i32, String) {
     let running = Running::of(command);
     let reader = std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // A terminal whose last user went away is an error for who reads it.
+        // Reading a terminal fails once its last user has closed it.
         let _ = controller.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     });
@@ -61,7 +61,7 @@ pub fn in_terminal(mut command: Command, typed: &str) -> (i32, String) {
 }
 
 #[test]
-fn controls_of_a_reply_do_not_steer_a_real_terminal() {
+fn control_characters_of_a_reply_do_not_control_a_real_terminal() {
     let server = Server::start();
     let project = hostile_project(&server);
     let mut command = project.command("show harbor --method anchored --run 1 --probe port --label a --color always");
@@ -101,7 +101,7 @@ fn unpacked(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn controls_of_a_reply_are_shown_as_escapes_in_the_reports() {
+fn control_characters_of_a_reply_are_escaped_in_the_reports() {
     let server = Server::start();
     let project = hostile_project(&server);
     let (page, markdown) = (project.read("results/a/report.html"), project.read("results/a/report.md"));

@@ -57,7 +57,7 @@ fn junit_files_have_a_test_for_each_method_and_dimension() {
     assert_eq!(project.read("report.xml"), run);
     project.expect(0, "compare a a --junit compare.xml");
     assert!(project.read("compare.xml").contains("<testcase classname=\"anchored\" name=\"reliability\">"));
-    // A method that gives no grade is an error, and no score of zero.
+    // A method without a grade is an error, not a score of zero.
     project.edit("pipeline.toml", "strategy = \"none\"", "strategy = \"command\"\ncommand = [\"false\"]");
     project.expect(5, "run --label b --runs 1 --junit broken.xml");
     let broken = project.read("broken.xml");

@@ -1,4 +1,4 @@
-//! The ledger of tries: an improvement has to hold among all designs that were compared with its baseline.
+//! The ledger of tries: an improvement must hold among all designs that were compared with its baseline.
 
 #![cfg(unix)]
 
@@ -55,12 +55,12 @@ fn each_design_of_a_method_is_one_try_however_often_it_is_run() {
     let ended = run("a");
     assert!(flat(&ended).contains("improved (1 try)"), "{}", ended.stdout);
     assert_eq!((numbers(&project, "m1"), numbers(&project, "m2")), (vec![1], vec![]), "m2 is the same");
-    // A run again, under another label, and by `compare`.
+    // The same design run again, under another label, and in `compare`.
     run("a");
     run("b");
     project.expect(0, "compare a before");
     assert_eq!((numbers(&project, "m1"), tried(&project, "b", "m1")), (vec![1], json!(1)));
-    // The edit of another method is no try of this one.
+    // An edit of another method is no try of this one.
     edit(&project, "m2", 4, 4);
     run("c");
     assert_eq!((numbers(&project, "m1"), numbers(&project, "m2")), (vec![1], vec![1]));
@@ -70,7 +70,7 @@ fn each_design_of_a_method_is_one_try_however_often_it_is_run() {
     let ended = run("d");
     assert_eq!((numbers(&project, "m1"), tried(&project, "d", "m1")), (vec![1, 2], json!(2)));
     assert!(flat(&ended).contains("several designs were compared with before"), "{}", ended.stdout);
-    // What was tried later changes nothing, and removing labels makes no try undone.
+    // Later tries change nothing, and removing labels undoes no try.
     project.expect(0, "report a");
     assert_eq!(tried(&project, "a", "m1"), 1);
     project.expect(0, "labels rm a b c d");
@@ -105,7 +105,7 @@ fn the_ledger_goes_with_the_baseline_and_copies_of_it_merge_by_union() {
     let project = project(1, 4);
     edit(&project, "m1", 4, 4);
     project.expect(0, "run --all --label a --compare-to before");
-    // The same baseline again, and copies of it on two machines.
+    // The same baseline run again, and copies of it on two machines.
     lose(&project, "m1", 4, |session| 2 + session % 2);
     project.expect(0, "run --all --label before");
     assert_eq!(numbers(&project, "m1"), [1]);
@@ -153,7 +153,7 @@ fn a_winner_is_confirmed_once_on_fixtures_that_no_try_used() {
     assert_eq!(overall["p"], overall["p_adjusted"], "nothing is corrected");
     project.expect(0, "report won");
     assert_eq!(compared(&project, "won")["confirms"], true);
-    // Again, for the same winner; not for another one, and it is no try.
+    // It may be confirmed again, but no other winner, and that is no try.
     project.expect(0, &run("s5,s6,s7"));
     edit(&project, "m1", 8, 1);
     project.expect(2, &run("s5,s6,s7").replace("won", "other")).says(&["used these fixtures: s5, s6, s7"]);

@@ -1,5 +1,5 @@
-//! Answers that the token limit cut off: graded or failed as the answerer wants it, counted, and never the only reason
-//! of a verdict.
+//! Answers that the token limit cut off are graded or fail as the answerer's settings say, are counted, and are never
+//! the only reason of a verdict.
 
 #![cfg(unix)]
 
@@ -10,7 +10,7 @@ use super::gate::{compared, lose, sessions};
 use super::project::Project;
 use super::server::{Asked, Reply, Server, with_finish};
 
-/// Cuts the answers off whose prompt contains these words.
+/// Cuts off the answers to prompts that contain these words.
 fn cut_off(server: &Server, words: &'static str, said: &'static str) {
     server.script(move |asked: &Asked| match asked.wanted == Wanted::Answer && asked.text.contains(words) {
         true => Reply::Raw(200, with_finish(asked, said, "length")),
@@ -44,7 +44,7 @@ fn truncated_answers_are_graded_or_fail_as_set_and_nothing_is_asked_again() {
     let shown = project.expect(0, "show harbor --label graded --method full --probe retries");
     assert!(shown.stdout.contains("the token limit cut the answer off"), "{}", shown.stdout);
 
-    // With the other setting the same answers fail: from the cache, and nothing is to be done.
+    // With the other setting the same answers fail, from the cache; nothing has to be sent.
     server.forget();
     project.edit("pipeline.toml", "name   = \"agent\"", "name   = \"agent\"\ntruncated_replies = \"fail\"");
     let plan = project.expect(0, "plan --runs 1 --json").json();
@@ -58,7 +58,7 @@ fn truncated_answers_are_graded_or_fail_as_set_and_nothing_is_asked_again() {
     assert!((share(&project.result("failed", "summary.json")) - 1.0 / 7.0).abs() < 1e-9);
     assert!(project.read("results/failed/report.md").contains("their cells failed"));
 
-    // The two are no sides of one comparison.
+    // The two cannot be compared.
     for flags in ["", "--only-common"] {
         project
             .expect(2, &format!("compare --all failed graded {flags}"))
@@ -111,7 +111,7 @@ fn a_reply_of_anthropic_that_reached_max_tokens_is_graded_and_marked() {
     assert!(cut.len() == 2 && cut.iter().all(|row| row["probe"] == "retries"), "{cut:?}");
 }
 
-/// Six sessions whose probes a model answers.
+/// Six sessions, whose probes a model answers.
 fn answered_sessions(server: &Server) -> Project {
     let project = sessions(1, 6);
     let provider = format!("[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]", server.url());
@@ -121,13 +121,13 @@ fn answered_sessions(server: &Server) -> Project {
 }
 
 #[test]
-fn a_verdict_that_rests_on_truncated_answers_is_none() {
+fn a_verdict_that_rests_on_truncated_answers_is_withheld() {
     for (reason, code) in [("length", 0), ("stop", 100)] {
         let server = Server::start();
         let project = answered_sessions(&server);
         project.expect(0, "run --all --label before");
         lose(&project, "m1", 6, |session| 1 + usize::from(session == 2));
-        // Whoever lacks a fact begins to think aloud until the limit.
+        // A model that lacks a fact thinks aloud until the limit.
         server.script(move |asked| match brain::reply(&asked.json) {
             said if asked.wanted == Wanted::Answer && asked.text.contains("What is the alpha code") => {
                 let said = if said.contains("-alpha") { said } else { "Let me see, the code could be".to_owned() };
@@ -178,7 +178,7 @@ fn a_higher_limit_asks_again_for_what_was_cut_off_alone() {
     assert_eq!(server.counts().get(&Wanted::Answer), Some(&cut));
     assert_eq!(server.counts().get(&Wanted::Grades), None, "what was cut off says the same");
     project.expect(0, "why harbor --method full --probe port --label b").stdout_says(&["cached"]);
-    // The replies stay in use: what the pipeline reaches is not pruned, and no other limit asks for them again.
+    // The replies stay in use. The pipeline reaches them, so they are not pruned, and no other limit sends them again.
     project.expect(0, "cache prune --unreachable");
     server.forget();
     project.edit("pipeline.toml", "max_output_tokens = 500", "max_output_tokens = 600");

@@ -1,4 +1,4 @@
-//! Whom a run trusts: hosts, programs, paths and imported entries are said, and refused where nobody agreed.
+//! Whom a run trusts: hosts, programs, paths and imported entries are listed, and refused unless the user agreed.
 
 use super::project::{KEY, Project};
 use super::server::Server;
@@ -47,12 +47,12 @@ fn paths_outside_of_the_project_are_refused_unless_it_says_so() {
         project.edit("pipeline.toml", "runs = 2", "runs = 2\nallow_outside = true");
         assert!(!project.compeval("plan").stderr.contains(allowed), "{to}");
     }
-    // A fixture that is a link may be any file of the user's.
+    // A fixture that is a link could be any file of the user.
     let project = Project::offline();
     std::fs::rename(project.path("fixtures/harbor.json"), outside.path().join("harbor.json")).unwrap();
     std::os::unix::fs::symlink(outside.path().join("harbor.json"), project.path("fixtures/harbor.json")).unwrap();
     project.expect(2, "check").says(&["fixtures/harbor.json", allowed]);
-    // So may a folder that is not declared.
+    // A folder that the pipeline does not declare could be, too.
     for folder in ["results", "cache"] {
         let project = Project::offline();
         let target = outside.path().join(format!("new-{folder}"));
@@ -94,7 +94,7 @@ fn hosts_and_programs_are_listed_once_by_a_run_and_always_by_check_and_plan() {
     assert!(project.compeval(&run).stderr.contains("starts `cat notes.txt -u`"), "another list");
 }
 
-/// The files and folders below `folder` that others than their owner can read or enter, and the folder itself.
+/// The files and folders below `folder`, and the folder itself, that others than their owner can read or enter.
 #[cfg(unix)]
 fn open_to_others(project: &Project, folder: &str) -> Vec<String> {
     use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
-//! Both vendors on loopback with their batch APIs: uploads, creation, lists, polls, results, cancellation. It answers by
-//! rules, live and in batches, and counts how often each request was billed.
+//! Both vendors on loopback with their batch APIs: uploads, creation, lists, polls, results, cancellation. The server
+//! answers by rules, live and in batches, and counts how often each request was billed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,24 +14,24 @@ use serde_json::{Value, json};
 use super::super::brain;
 use super::super::loopback::LoopbackServer;
 
-/// Whose API it is.
+/// The vendor whose API the server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
     OpenAi,
     Anthropic,
 }
 
-/// What becomes of a line of a batch.
+/// The result of one line of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// What the rules say.
+    /// The reply of the rules.
     Sensible,
     /// This text.
     Text(&'static str),
     /// An error with this status.
     Error(u16),
     Expired,
-    /// The results lack it, though it was billed to nobody.
+    /// The results lack it. It is not billed.
     Missing,
     /// The results have it twice.
     Twice,
@@ -41,11 +41,11 @@ type Fates = dyn Fn(&Value, u8) -> Fate + Send + Sync;
 
 /// How the vendor behaves.
 pub struct Behaviour {
-    /// Polls of a batch before it ends.
+    /// The number of polls before a batch ends.
     pub polls: usize,
-    /// Polls of a cancelled batch before it ends; half of its lines are done by then.
+    /// The number of polls before a cancelled batch ends. By then half of its lines are done.
     pub polls_of_cancelled: usize,
-    /// Creations whose answer is lost.
+    /// The number of create calls whose answer is lost.
     pub lost_answers: usize,
     /// Whether the requests of a batch are refused as a whole.
     pub refuses: bool,
@@ -53,7 +53,7 @@ pub struct Behaviour {
     pub deletes_results: bool,
     /// The fate of a line, by its body and attempt.
     pub fates: Arc<Fates>,
-    /// Of every call but the live ones.
+    /// The latency of every call except the live ones.
     pub latency: Duration,
 }
 
@@ -93,16 +93,16 @@ pub struct Book {
     pub batches: Vec<Batch>,
     files: HashMap<String, Vec<(String, Value)>>,
     pub files_deleted: usize,
-    /// The calls that came in their order, but for the live ones.
+    /// The calls in the order of their arrival, without the live ones.
     pub calls: Vec<&'static str>,
-    /// Create calls that are being worked on, and the most that were at once.
+    /// The create calls in progress, and the most at once.
     creating: u32,
     pub most_creating: u32,
     /// How often each request was billed, by its body.
     pub billed: BTreeMap<String, u32>,
-    /// Requests that were sent live.
+    /// The number of requests sent live.
     pub live: usize,
-    /// Requests that were billed in a batch, and those among them that were billed again afterwards.
+    /// The requests that were billed in a batch, and those of them that were billed again afterwards.
     in_batches: BTreeSet<String>,
     pub repeated: Vec<String>,
 }
@@ -180,7 +180,7 @@ async fn answer(
         }
     };
     if !is_live {
-        // The call has its effect before the answer is on its way.
+        // The call takes effect before its answer is sent.
         tokio::time::sleep(latency).await;
     }
     shared.book.lock().unwrap_or_else(PoisonError::into_inner).creating -= creates;
@@ -211,7 +211,7 @@ fn kind_of(method: &Method, path: &str) -> &'static str {
 /// The page of a list, newest first, after a cursor.
 fn page(batches: &[Batch], query: &str, cursor: &str, show: impl Fn(&Batch) -> Value) -> Value {
     let value = |name: &str| query.split('&').find_map(|part| part.strip_prefix(&format!("{name}=")));
-    // Small pages, whatever is asked for: a client must follow them.
+    // Pages are small whatever limit is asked for, so that a client must follow them.
     let limit: usize = value("limit").and_then(|limit| limit.parse().ok()).unwrap_or(20).min(2);
     let listed: Vec<&Batch> = batches.iter().rev().filter(|batch| !batch.is_deleted).collect();
     let from = value(cursor).and_then(|id| listed.iter().position(|batch| batch.id == id)).map_or(0, |at| at + 1);
@@ -362,7 +362,7 @@ impl Book {
         Reply::Json(200, show(&self.batches[at]))
     }
 
-    /// Time goes by with every look at a batch.
+    /// Counts a poll of a batch, and ends the batch when it is time.
     fn work(&mut self, vendor: Vendor, at: usize) {
         let (polls, of_cancelled) = (self.behaviour.polls, self.behaviour.polls_of_cancelled);
         let batch = &mut self.batches[at];
@@ -373,7 +373,7 @@ impl Book {
         }
     }
 
-    /// Works on all lines of a batch: of a cancelled one, on half of them. Results have another order.
+    /// Answers all lines of a batch, or half of a cancelled one. The results are in another order.
     fn end(&mut self, vendor: Vendor, at: usize) {
         let (lines, is_cancelled) = (self.batches[at].lines.clone(), self.batches[at].is_cancelled);
         let fates = self.behaviour.fates.clone();
@@ -411,7 +411,7 @@ impl Book {
     }
 }
 
-/// The request as OpenAI's dialect has it, for the rules.
+/// The request in OpenAI's dialect, which the rules read.
 fn as_chat(request: &Value) -> Value {
     fn texts(value: &Value, found: &mut Vec<String>) {
         match value {

@@ -1,11 +1,12 @@
-//! The vendors' own compaction, over several cycles: what comes back goes in again unchanged, and only to its maker.
+//! The vendors' own compaction over several cycles: an item that comes back is sent again unchanged, and only to its
+//! maker.
 
 use serde_json::{Value, json};
 
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 
-/// Tokens that the vendors say they read in every answer's prompt.
+/// The prompt tokens that the vendors report for every answer.
 const READ: u64 = 1000;
 
 fn project(server: &Server, kind: &str, base: &str, strategy: &str) -> Project {
@@ -47,7 +48,7 @@ model = "judging/judge-1"
     project
 }
 
-/// The item of a cycle, spaced and escaped as no serialiser would write it again.
+/// The item of a cycle, spaced and escaped as no serializer would write it.
 fn openai_items(cycle: usize) -> String {
     format!(r#"[{{"id":"cmp_{cycle}" ,"type":"compaction",  "encrypted_content":"gA\u0041{cycle}"}}]"#)
 }
@@ -71,7 +72,7 @@ fn openai(asked: &Asked) -> Reply {
     }
 }
 
-/// The items of a vendor that keeps what the user said in front of its item.
+/// The items of a vendor that keeps the user's messages before its item.
 fn openai_with_user_messages(asked: &Asked) -> Reply {
     let reply = openai(asked);
     let Reply::Raw(200, body) = &reply else { return reply };
@@ -137,7 +138,7 @@ fn opaque_items_go_back_unchanged_and_count_as_their_provider_reports() {
 }
 
 #[test]
-fn what_a_vendor_keeps_of_the_user_word_for_word_is_a_figure() {
+fn user_messages_that_a_vendor_keeps_verbatim_are_counted() {
     let server = Server::start();
     server.script(openai_with_user_messages);
     let project = project(&server, "openai-responses", &server.url(), "opaque");

@@ -1,4 +1,4 @@
-//! `run --watch`: what an edit makes stale is run within one budget, and what changed is printed.
+//! `run --watch` runs what an edit makes stale, within one budget, and prints what changed.
 
 use super::super::brain::Wanted;
 use super::project::Project;

@@ -1,4 +1,4 @@
-//! What `why` explains: what was edited, down to the line, and what failed, with all that stands above it.
+//! `why` explains what was edited, down to the line, and what failed, with all stages above it.
 
 use serde_json::json;
 
@@ -54,7 +54,7 @@ fn a_rubric_of_ones_own_is_held_against_the_built_in_one() {
 }
 
 #[test]
-fn what_failed_is_shown_with_the_chain_above_it() {
+fn a_failure_is_shown_with_the_chain_above_it() {
     let server = Server::start();
     let project = Project::new(&server);
     server.script(|asked| match asked.wanted {

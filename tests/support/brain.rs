@@ -1,5 +1,5 @@
-//! A model by rules for test servers: summarizes by keeping lines with figures, answers with the lines that match the
-//! question, and grades by the facts in the answer. It sees nothing but the text of a request.
+//! A rule-based model for test servers. It summarizes by keeping lines with figures, answers with the lines that match
+//! the question, and grades by the facts in the answer. It sees nothing but the text of a request.
 
 #![allow(dead_code, reason = "each test and bench uses a part")]
 
@@ -47,12 +47,12 @@ pub fn reply(request: &Value) -> String {
 }
 
 fn between<'t>(text: &'t str, open: &str, close: &str) -> &'t str {
-    // Instructions may name the tags before the material is between them.
+    // Instructions may name the tags before the tags that enclose the material.
     let inner = text.rsplit_once(open).map_or("", |(_, rest)| rest);
     inner.split_once(close).map_or("", |(inner, _)| inner)
 }
 
-/// The headings that the prompt asks for, and every line with a figure below the last but one.
+/// The headings that the prompt asks for. All lines with a figure stand below the first one.
 fn notes(prompt: &str) -> String {
     let standing = between(prompt, "<standing_notes>", "</standing_notes>");
     let transcript = between(prompt, "<transcript>", "</transcript>");
@@ -94,15 +94,15 @@ fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().count() >= 4).map(str::to_lowercase)
 }
 
-/// What is between the marks of a judge's prompt.
+/// The material between the marks of a judge's prompt.
 pub fn material(prompt: &str) -> Option<Value> {
     // The answer inside may hold the closing mark too.
     let inner = prompt.split_once("\n<material>\n")?.1.rsplit_once("\n</material>\n")?.0;
     serde_json::from_str(inner).ok()
 }
 
-/// The cases of projects without a seed of their own, in both languages. The size of contexts changes neither questions nor
-/// answers.
+/// The self-test cases of projects without a seed of their own, in both languages. The size of contexts changes neither
+/// questions nor answers.
 fn selftests() -> &'static [SelfTest; 2] {
     static TESTS: LazyLock<[SelfTest; 2]> = LazyLock::new(|| {
         [Locale::En, Locale::Zh].map(|locale| draw_selftest(locale, SelfTestDesign { seed: 0, padding: 1000 }))
@@ -110,14 +110,14 @@ fn selftests() -> &'static [SelfTest; 2] {
     &TESTS
 }
 
-/// The case of the self-test that a judge is asked about; `None` for an answer of the run.
+/// The case of the self-test that a judge is asked about; `None` if it is asked about an answer of the run.
 pub fn case_of(brief: &Value) -> Option<&'static Case> {
     let asks = |case: &&Case| brief["model_response"] == *case.answer && brief["probe_question"] == *case.question;
     selftests().iter().find_map(|test| test.cases.iter().find(asks))
 }
 
-/// How good the answer of a case is in a dimension, of a lengthened copy as of what it is a copy of; `None` where that is
-/// not labelled.
+/// How good the answer of a case is in a dimension; `None` where it has no label. A lengthened copy is as good as its
+/// original.
 pub fn quality_of(case: &Case, dimension: Dimension) -> Option<Quality> {
     let labelled = match &case.kind {
         CaseKind::Lengthened(of) => selftests().iter().find_map(|test| {
@@ -156,8 +156,8 @@ pub fn graded(brief: &Value, score: u64) -> Option<String> {
     Some(json!({"criterionResults": results}).to_string())
 }
 
-/// Five for an answer with all expected facts, less for some, none for none. Facts are looked for literally, which is
-/// too little for the self-test: it knows the worth of those answers.
+/// Five for an answer with all expected facts, less for some, the least for none. Facts are looked for literally. That
+/// is too crude to pass the self-test, so the quality of its answers is looked up.
 fn grades(prompt: &str) -> Option<String> {
     let brief = material(prompt)?;
     if let Some(case) = case_of(&brief) {

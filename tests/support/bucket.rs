@@ -1,4 +1,5 @@
-//! An object store on loopback: as much of S3 as a remote needs, in memory. It counts, waits and fails as a test wants it.
+//! An object store on loopback. It implements the part of S3 that a remote needs, in memory, and counts, waits and
+//! fails as a test demands.
 
 #![allow(dead_code, reason = "each test and bench uses a part")]
 
@@ -28,21 +29,21 @@ pub struct Stored {
 /// What a store holds and how it answers.
 pub struct Contents {
     pub objects: BTreeMap<String, Stored>,
-    /// Whether nobody needs a key.
+    /// Whether requests need no key.
     pub is_public: bool,
-    /// Requests that are answered with a 503 from now on.
+    /// How many of the next requests are answered with a 503.
     pub failures: usize,
-    /// Every request is answered with this status and code.
+    /// The status and code that answer every request.
     pub refuses_all: Option<(u16, &'static str)>,
-    /// Every request is answered with a 503 the first time that it is sent.
+    /// Whether every request is answered with a 503 the first time that it is sent.
     pub refuses_first: bool,
     refused: BTreeSet<String>,
-    /// Every request is answered with a 503.
+    /// Whether every request is answered with a 503.
     pub is_away: bool,
-    /// The same, after so many requests.
+    /// How many more requests are answered before `is_away` becomes true.
     pub away_after: Option<usize>,
     pub latency: Duration,
-    /// Method and path of every request, and the bytes that answered it.
+    /// Method and path of every request, and the length of its answer in bytes.
     pub asked: Vec<(String, u64)>,
     /// Keys in a page of a list.
     pub page: usize,
@@ -83,7 +84,7 @@ impl ObjectStore {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The names of the objects whose names begin so.
+    /// The names of the objects that begin with `prefix`.
     pub fn names(&self, prefix: &str) -> Vec<String> {
         self.contents().objects.keys().filter(|name| name.starts_with(prefix)).cloned().collect()
     }
@@ -150,8 +151,8 @@ fn reply(contents: &mut Contents, method: &Method, uri: &Uri, headers: &HeaderMa
     if bucket != BUCKET {
         return error(404, "NoSuchBucket");
     }
-    let query: BTreeMap<String, String> =
-        uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('=')).map(parted).collect();
+    let pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let query: BTreeMap<String, String> = pairs.map(|(name, value)| (name.to_owned(), decoded(value))).collect();
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     match *method {
         Method::GET if name.is_empty() => list(contents, &query),
@@ -170,10 +171,6 @@ fn reply(contents: &mut Contents, method: &Method, uri: &Uri, headers: &HeaderMa
         Method::POST => delete(contents, &body),
         _ => error(405, "MethodNotAllowed"),
     }
-}
-
-fn parted((name, value): (&str, &str)) -> (String, String) {
-    (name.to_owned(), decoded(value))
 }
 
 fn decoded(text: &str) -> String {

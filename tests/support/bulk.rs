@@ -34,7 +34,7 @@ pub fn write(folder: &Path, url: &str, runs: usize, limits: &str) {
     write_with(folder, url, runs, limits, "sim-1");
 }
 
-/// The same with another model as the judge.
+/// Like [`write`], with another model as the judge.
 pub fn write_with(folder: &Path, url: &str, runs: usize, limits: &str, judge: &str) {
     for part in ["fixtures", "probes"] {
         std::fs::create_dir_all(folder.join(part)).expect("folders");
@@ -79,7 +79,7 @@ fn bank(nth: usize, name: &str) -> Value {
     json!({"fixture": name, "probes": (0..PROBES).map(probe).collect::<Vec<_>>()})
 }
 
-/// The program in that project.
+/// A command that runs the program in that project.
 pub fn compeval(binary: &Path, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary);
     command.args(arguments).current_dir(folder).env_clear();

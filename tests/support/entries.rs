@@ -49,7 +49,7 @@ pub fn body(n: u64, length: usize) -> Bytes {
     text.into()
 }
 
-/// Keeps an entry with a reply of this length, and that it is an output.
+/// Stores an entry with a reply of this length, and notes that it parsed to an output.
 pub async fn put(store: &Store, n: u64, length: usize) -> Record {
     let meta = meta(n);
     let record = store.put_reply(meta.inputs.key(), &meta.header(), body(n, length)).await.expect("a cache");

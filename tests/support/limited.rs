@@ -1,5 +1,5 @@
-//! The ways in which providers limit. Times are seconds since some moment, so that the loopback server and the simulation
-//! in virtual time share this.
+//! How providers limit requests. Times are seconds since some moment, so that the loopback server and the simulation in
+//! virtual time share this.
 
 #![allow(dead_code, reason = "each test and bench uses a part")]
 
@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, VecDeque};
 /// How a limit counts.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
-    /// At most so much in any period of so many seconds.
+    /// The most in any period, and the length of the period in seconds.
     Sliding(f64, f64),
-    /// At most so much in each period of so many seconds; the first began so many seconds ago.
+    /// The most in each period, its length in seconds, and how many seconds ago the first one began.
     Fixed(f64, f64, f64),
-    /// So much per second, and so much at once.
+    /// The amount that is added per second, and the most that the bucket holds.
     Bucket(f64, f64),
 }
 
@@ -29,9 +29,9 @@ pub enum Asks {
 pub struct Limit {
     pub rule: Rule,
     pub asks: Asks,
-    /// Refused requests count too.
+    /// Whether refused requests count too.
     pub counts_refused: bool,
-    /// At this second the limit is multiplied by this.
+    /// The second from which the limit is multiplied, and the factor.
     pub change: Option<(f64, f64)>,
 }
 
@@ -126,11 +126,11 @@ impl Limiter {
         }
     }
 
-    /// Limit per minute, what remains, and the seconds until it is whole again: what headers announce.
+    /// What headers announce: the limit per minute, what remains, and the seconds until it is whole again.
     pub fn announced(&mut self, now: f64) -> (f64, f64, f64) {
         let (_, wait) = self.look(0.0, now);
         let factor = self.limit.factor(now);
-        // A longer window is announced whole, as those of a day are.
+        // A window longer than a minute is announced with its whole limit, as vendors do for days.
         let announced = |most: f64, period: f64| most * factor * (60.0 / period).max(1.0);
         match self.limit.rule {
             Rule::Sliding(most, period) => {
@@ -145,7 +145,7 @@ impl Limiter {
     }
 }
 
-/// What a limit counts.
+/// The unit that a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Requests,
@@ -156,13 +156,13 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug)]
 pub struct ProviderLimit {
     pub unit: Unit,
-    /// For each model, or for the account.
+    /// Whether each model has the limit for itself; otherwise the account has.
     pub is_per_model: bool,
     pub limit: Limit,
 }
 
 impl ProviderLimit {
-    /// Requests of the account.
+    /// A limit on the requests of the account.
     pub fn requests(limit: Limit) -> ProviderLimit {
         ProviderLimit { unit: Unit::Requests, is_per_model: false, limit }
     }
@@ -226,7 +226,7 @@ impl Limiters {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// What headers announce: for each unit the limit a minute, what remains, and seconds until it is whole.
+    /// What headers announce: for each unit the limit per minute, what remains, and the seconds until it is whole.
     pub fn announced(&mut self, model: &str, now: f64) -> Vec<(Unit, [f64; 3])> {
         self.of(model).map(|(unit, limiter)| (unit, limiter.announced(now).into())).collect()
     }
@@ -242,7 +242,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Amount accepted until `end`, and share of requests refused.
+    /// The amount accepted until `end`, and the share of requests refused.
     pub fn until(&self, end: f64, unit: Unit) -> (f64, f64) {
         let accepted = self.accepted.iter().filter(|at| **at <= end).count();
         let refused = self.refused.iter().filter(|at| **at <= end).count();
@@ -256,7 +256,7 @@ impl Arrivals {
     }
 }
 
-/// Random numbers that a seed determines.
+/// Pseudo-random numbers.
 #[derive(Clone, Debug)]
 pub struct Dice(pub u64);
 

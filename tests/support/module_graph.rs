@@ -27,7 +27,7 @@ struct Module {
     file: String,
     children: BTreeSet<String>,
     items: BTreeSet<String>,
-    /// Imported name to path; re-exported names among them.
+    /// Imported name to path, re-exported names included.
     imports: BTreeMap<String, ModulePath>,
     globs: Vec<ModulePath>,
     paths: BTreeSet<ModulePath>,
@@ -38,9 +38,9 @@ struct Module {
 
 /// The head of an `impl` block.
 struct ImplBlock {
-    /// As it is written.
+    /// The text in the source.
     head: String,
-    /// The type, its arguments, and the trait with its arguments; of an inherent `impl` the type alone.
+    /// The type, its arguments, and the trait with its arguments; for an inherent `impl` the type alone.
     of: Vec<ModulePath>,
 }
 
@@ -120,7 +120,7 @@ fn read_module(root: &Path, file: &str, path: &mut ModulePath, modules: &mut BTr
     let tokens: TokenStream = text.parse().unwrap_or_else(|error| panic!("{file}: {error}"));
     let mut module = Module { file: file.to_owned(), ..Module::default() };
     read_tokens(tokens, Level::File, &mut module);
-    // A re-export is no use; a re-exported name that the file itself works with is.
+    // A re-export does not count as a use, unless the file itself works with the name.
     let mentioned: Vec<ModulePath> =
         module.mentions.iter().filter_map(|name| module.imports.get(name)).cloned().collect();
     module.paths.extend(mentioned);
@@ -208,7 +208,8 @@ fn starts_item(tokens: &[TokenTree], at: usize) -> bool {
     }
 }
 
-/// The tokens of an attribute, with the item after it where that is for tests only; of another punctuation mark, 1.
+/// The number of tokens of an attribute, with those of the item after it if that is for tests only; 1 for any other
+/// punctuation mark.
 fn attribute(rest: &[TokenTree]) -> usize {
     let Some(TokenTree::Group(group)) = rest.get(1).filter(|_| is_punct(rest.first(), '#')) else { return 1 };
     let text = group.stream().to_string();
@@ -222,7 +223,7 @@ fn attribute(rest: &[TokenTree]) -> usize {
     rest.iter().position(ends_item).map_or(rest.len(), |end| end + 1)
 }
 
-/// Reads `use …;`, which starts at `at`; how many tokens it has.
+/// Reads `use …;`, which starts at `at`, and returns its number of tokens.
 fn use_declaration(tokens: &[TokenTree], at: usize, module: &mut Module) -> usize {
     let rest = tokens.get(at..).unwrap_or_default();
     let end = rest.iter().position(|token| is_punct(Some(token), ';')).unwrap_or(rest.len());
@@ -272,7 +273,7 @@ fn use_tree(tokens: &[TokenTree], prefix: &mut ModulePath, is_public: bool, modu
     }
 }
 
-/// Reads the path that starts here; how many tokens it has.
+/// Reads the path that starts here, and returns its number of tokens.
 fn code_path(rest: &[TokenTree], module: &mut Module) -> usize {
     let (mut path, mut at) = (vec![name_at(rest, 0)], 1);
     while is_punct(rest.get(at), ':') && is_punct(rest.get(at + 1), ':') {
@@ -313,7 +314,7 @@ fn impl_block(rest: &[TokenTree]) -> Option<ImplBlock> {
     Some(ImplBlock { head: head.to_string(), of })
 }
 
-/// How many tokens `<…>` has, if it stands here.
+/// The number of tokens of `<…>`, if it stands here.
 fn generics(tokens: &[TokenTree]) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate() {

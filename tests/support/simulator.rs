@@ -21,13 +21,13 @@ pub mod limited;
 mod loopback;
 mod vendor;
 
-/// From a request to its refusal.
+/// The time from a request to its refusal.
 const REFUSAL: Duration = Duration::from_millis(4);
 
 /// How limits are announced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// Not at all; a 429 says nothing but its status.
+    /// Not at all: a 429 has nothing but its status.
     #[default]
     Silent,
     /// `x-ratelimit-*` with Go durations, and `retry-after-ms`.
@@ -36,12 +36,12 @@ pub enum Style {
     Anthropic,
 }
 
-/// What the provider is like.
+/// How the provider behaves.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Decides about faults.
+    /// The seed that decides which requests fail.
     pub seed: u64,
-    /// From request to reply.
+    /// The time from a request to its reply.
     pub latency: Duration,
     /// How limits are announced.
     pub style: Style,
@@ -49,15 +49,15 @@ pub struct Scenario {
     pub limits: Vec<ProviderLimit>,
     /// Share of requests that are refused whatever the rate.
     pub random_refusals: f64,
-    /// Share of requests that meet a 500.
+    /// The share of requests that are answered with a 500.
     pub server_errors: f64,
-    /// Share of replies whose body is cut or is no JSON.
+    /// The share of replies whose body is cut off or is no JSON.
     pub malformed: f64,
     /// Share of requests that are never answered.
     pub hangs: f64,
     /// The text of every answer.
     pub answer: String,
-    /// Makes the text of an answer from the body of its request, where one text for all will not do.
+    /// Makes the text of an answer from the body of its request; `None` gives all answers `text`.
     pub answers: Option<fn(&[u8]) -> String>,
 }
 
@@ -100,7 +100,7 @@ impl Scripted {
     }
 }
 
-/// A request as it came.
+/// A request as it arrived.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub uri: String,
@@ -127,10 +127,10 @@ struct Book {
     seen: Vec<Seen>,
     keep_seen: bool,
     script: VecDeque<Scripted>,
-    /// By request: how often it came, and how often it was answered.
+    /// For each request how often it arrived, and how often it was answered.
     history: BTreeMap<u64, (u64, u64)>,
     limiters: Limiters,
-    /// When the first request came, and when all others did since then.
+    /// When the first request arrived, and the times of all others since then.
     began: Option<Instant>,
     arrivals: Arrivals,
     away: bool,
@@ -172,7 +172,7 @@ impl Simulator {
         self.http.url()
     }
 
-    /// Hangs up on everyone from now on, or no more.
+    /// Whether connections are closed without an answer from now on.
     pub fn set_away(&self, away: bool) {
         self.shared.book().away = away;
     }
@@ -187,7 +187,7 @@ impl Simulator {
         self.shared.book().arrivals.clone()
     }
 
-    /// Requests as they came, if they were to be remembered.
+    /// The requests as they arrived, if the provider was started to remember them.
     pub fn seen(&self) -> Vec<Seen> {
         self.shared.book().seen.clone()
     }
@@ -255,7 +255,7 @@ async fn respond(shared: &Shared, uri: &Uri, body: &Bytes, fate: Fate, request: 
     finish(status, body, announced)
 }
 
-/// Timers cost; without latency none is set.
+/// Waits for the latency; without one no timer is set, because timers cost time.
 async fn wait(latency: Duration) {
     if !latency.is_zero() {
         tokio::time::sleep(latency).await;

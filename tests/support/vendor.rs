@@ -1,4 +1,4 @@
-//! What vendors say: limits in headers, and good answers in each dialect.
+//! What vendors send: limits in headers, and good answers in each dialect.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Style;
 use super::limited::Unit;
 
-/// Headers of each unit's limit a minute, what remains, and the seconds until it is whole.
+/// The headers for each unit: its limit per minute, what remains, and the seconds until it is whole.
 pub fn announced(style: Style, limits: &[(Unit, [f64; 3])]) -> Vec<(&'static str, String)> {
     let mut list = Vec::new();
     for (unit, [per_minute, remains, seconds]) in limits {
@@ -38,7 +38,7 @@ pub fn announced(style: Style, limits: &[(Unit, [f64; 3])]) -> Vec<(&'static str
     list
 }
 
-/// The body of a 429. Requests are not named, as by the servers that say least.
+/// The body of a 429. A limit on requests is not named, like on the servers that say least.
 pub fn refusal(unit: Option<Unit>) -> String {
     let error = match unit {
         Some(Unit::InputTokens) => json!({"message": "slow down", "type": "input_tokens"}),

@@ -1,4 +1,5 @@
-//! The law that finds undeclared rates, against servers in virtual time: a minute takes some milliseconds.
+//! The control law that finds undeclared rate limits, run against servers in virtual time: a minute takes some
+//! milliseconds.
 
 #![allow(dead_code, reason = "each test and bench uses a part")]
 
@@ -19,16 +20,16 @@ pub struct World {
     /// Whether headers announce the limits.
     pub announces: bool,
     pub processes: usize,
-    /// Each process sends to these models in turn.
+    /// The models to which each process sends in turn.
     pub models: usize,
-    /// Seconds from a request to its reply, and to its refusal.
+    /// The seconds from a request to its reply, and from a request to its refusal.
     pub latency: f64,
     pub refusal: f64,
-    /// Seconds that opening a connection takes; a connection carries one request at a time, and stays open.
+    /// The seconds to open a connection, which carries one request at a time and stays open.
     pub connect: f64,
-    /// Requests in flight per process.
+    /// The most requests in flight per process.
     pub in_flight: usize,
-    /// Requests that each process has accepted before it ends.
+    /// How many requests of each process are accepted before it ends.
     pub calls: usize,
 }
 
@@ -59,7 +60,7 @@ struct Group {
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Wake,
-    /// A request to a model reaches the server.
+    /// A request to this model reaches the server.
     Arrive {
         group: usize,
         model: usize,
@@ -74,7 +75,7 @@ enum Event {
     },
 }
 
-/// In microseconds, so that it has an order.
+/// A time in microseconds, so that it has a total order.
 type Time = u64;
 
 /// Runs `world` for `end` seconds.

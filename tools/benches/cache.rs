@@ -1,4 +1,4 @@
-//! What the cache costs: making a key, finding an entry, keeping one for good, and looking at a cache from outside.
+//! The cost of the cache: making a key, finding an entry, storing an entry durably, and opening a snapshot.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 #![allow(unreachable_pub, reason = "the entries serve several binaries")]
@@ -9,7 +9,7 @@ use std::path::Path;
 use compeval::action::{ActionKey, Digest};
 use compeval::entries::key_of;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use store::cache::{CacheSnapshot, LockHolder, Lookup, Store};
+use store::cache::{CacheSnapshot, Lookup, Store};
 
 #[path = "../../tests/support/entries.rs"]
 mod entries;
@@ -17,7 +17,7 @@ mod entries;
 use entries::{body, inputs};
 
 fn open(dir: &Path) -> Store {
-    Store::open(dir, &LockHolder { command: "bench".into() }, key_of).unwrap()
+    Store::open(dir, "bench", key_of).unwrap()
 }
 
 fn runtime() -> tokio::runtime::Runtime {

@@ -1,4 +1,4 @@
-//! What it costs to look at, and to run again, a matrix of 10,000 cells whose every action is cached.
+//! The cost of planning and of running again a matrix of 10,000 cells whose actions are all cached.
 
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub)]
 

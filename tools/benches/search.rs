@@ -1,5 +1,5 @@
-//! What a search of open-book answers costs in a session of 2 MB: the index, which is built once a session, and a query with
-//! its four excerpts.
+//! The cost of a search for open-book answers in a session of 2 MB: the index, which is built once for a session, and a
+//! query with its four excerpts.
 //!
 //! `cargo bench --bench search`; the target is 20 ms a query.
 
@@ -12,14 +12,14 @@ use compeval::search::{SearchIndex, excerpt};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use sessions::transcript::estimate_tokens;
 
-/// Bytes of a session, and of one of its messages: results of tools are as long as this.
+/// The numbers of bytes of a session, and of a message, which is as long as results of tools.
 const SESSION: usize = 2 << 20;
 const MESSAGE: usize = 6_000;
-/// As `[answer.recovery]` has them by default.
+/// The defaults of `[answer.recovery]`.
 const RESULTS: usize = 4;
 const EXCERPT_TOKENS: u64 = 600;
 
-/// Files that were read and commands that failed, no two lines the same; every fifth message is Chinese.
+/// Messages like files that were read, with no two lines the same; every fifth message is Chinese.
 fn messages() -> Vec<String> {
     let message = |number: usize| {
         let mut text = String::with_capacity(MESSAGE + 100);
@@ -44,7 +44,7 @@ fn messages() -> Vec<String> {
     (0..SESSION / MESSAGE).map(message).collect()
 }
 
-/// As `compeval::plan` searches: ranks all messages, passes over those that stand in the context, and cuts excerpts.
+/// Searches like `compeval::plan`: ranks all messages, skips those that are in the context, and makes excerpts.
 fn search(index: &SearchIndex, messages: &[String], context: &str, query: &str) -> Vec<String> {
     let ranking = index.rank(query, 0..messages.len());
     let found = ranking.positions.iter().filter_map(|at| messages.get(*at));

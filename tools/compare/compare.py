@@ -3,11 +3,12 @@
 
     tools/compare/compare.py [--items 270] [--only compeval,script] [--work DIR]
 
-Each item is an answer and a grade of a model on loopback that answers at once. Five situations: all replies to be asked for
-(cold), all in the cache (warm), 200 ms a reply (latency), 50 requests a second with refusals beyond them (limit), and a run
-that is killed half way and started again (killed). Figures: wall seconds, CPU seconds of the tool, and requests that the
-server answered and refused; of a killed run, those that were paid twice. Builds compeval as released unless COMPEVAL names
-a program. A tool that cannot be installed is skipped and named. Needs Node, and Python 3.10 or newer for inspect_ai.
+Each item is an answer and a grade by a model on loopback that replies at once. There are five situations: no reply is in the
+cache (cold), all replies are in the cache (warm), a reply takes 200 ms (latency), more than 50 requests a second are refused
+(limit), and a run is killed halfway and started again (killed). The figures are wall seconds, CPU seconds of the tool, and
+the requests that the server answered and refused; for a killed run, also those that were paid twice. compeval is built like a
+release unless COMPEVAL names a program. A tool that cannot be installed is named and skipped. Needs Node, and Python 3.10 or
+newer for inspect_ai.
 """
 
 import argparse
@@ -33,7 +34,7 @@ KINDS = ["recall", "artifact", "continuation", "decision"]
 
 
 def items(count):
-    """One context for every 30 questions, of some 8 KB, as a team's own notes might be."""
+    """Items with a context of about 8 KB for every 30 questions, like a team's own notes."""
     made = []
     for number in range(count):
         session = number // PROBES
@@ -45,7 +46,7 @@ def items(count):
 
 
 class Tool:
-    """A tool under comparison. `folder` is empty before a cold run, and is what a warm run finds again."""
+    """A tool that is compared. `folder` is empty before a cold run; a warm run uses what the run before left there."""
 
     def __init__(self, work, url, made):
         self.work, self.url, self.made = work / self.name, url, made
@@ -153,7 +154,7 @@ class Inspect(Tool):
         return installed(self.python, "inspect_ai")
 
     def prepare(self):
-        # A task is found by a path from the current folder.
+        # inspect_ai finds a task by its path relative to the current folder.
         shutil.copy(HERE / "inspect_task.py", self.folder)
 
     def command(self):
@@ -257,7 +258,7 @@ def start(tool):
 
 
 def run(tool, server):
-    """Wall and CPU seconds of the tool and all it started, and what the server saw; None where it failed or took too long."""
+    """Wall and CPU seconds of the tool and its children, and the server's counts; None if it failed or took too long."""
     began = time.monotonic()
     process = start(tool)
     while True:
@@ -276,7 +277,7 @@ def run(tool, server):
 
 
 def killed(tool, server, cold):
-    """The requests that were answered more than once when a run is killed half way and started again."""
+    """Kills a run halfway and starts it again. "twice" is the number of requests that were answered more than once."""
     tool.clear()
     server.set(latency_ms=20)
     process = start(tool)
@@ -303,7 +304,7 @@ def measure(tool, server):
 
 
 def ideal(name, found):
-    """The least seconds that the server allows."""
+    """The minimum number of seconds that the server allows."""
     if name == "latency":
         return found["answered"] / IN_FLIGHT * LATENCY / 1000
     return found["answered"] / LIMIT if name == "limit" else None

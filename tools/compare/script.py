@@ -1,4 +1,4 @@
-"""The script that a team writes for itself: asyncio, the client of OpenAI, a semaphore and a file for each reply."""
+"""A script as a team would write it: asyncio, the client of OpenAI, a semaphore and a file for each reply."""
 
 import asyncio
 import hashlib

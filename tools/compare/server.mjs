@@ -1,4 +1,4 @@
-// A model on loopback for the comparison: chat completions that answer at once, or late, or refuse beyond a rate.
+// A model on loopback for the comparison: chat completions that reply at once or late, or refuse requests beyond a rate.
 //
 //   node server.mjs PORT_FILE
 //

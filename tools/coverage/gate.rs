@@ -1,4 +1,5 @@
-//! What the gate detects and how often it fails for nothing, by the numbers of fixtures and of methods that changed.
+//! Simulates what the gate detects and how often it raises false alarms, by the numbers of fixtures and of changed
+//! methods.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +10,22 @@ use compeval_stats::{
 
 use crate::model::{ASKED, Cluster, ITEMS, Random, SD, percent, print_row, run_side};
 
-/// Sizes of the sets that a gate runs on.
+/// The numbers of clusters that a gate runs on.
 const CLUSTERS: [usize; 4] = [3, 4, 8, 12];
-/// Numbers of methods that changed.
+/// The numbers of methods that changed.
 const METHODS: [usize; 3] = [1, 3, 7];
-/// Their quality before: the middle of the scale, where rounding to its ends hides least of a loss.
+/// The quality of methods before: the middle of the scale, where the ends of the scale hide the least of a loss.
 const MEAN: f64 = 3.0;
 
-/// What becomes of the methods between the two sides of a gate.
+/// A change of the methods between the two sides of a gate.
 #[derive(Clone, Copy)]
 struct Edit {
     name: &'static str,
-    /// What the first method loses, in points.
+    /// How much the first method loses, in points.
     first: f64,
-    /// What each other one loses.
+    /// How much each other method loses.
     others: f64,
-    /// How many times as far the first method's sides lie apart.
+    /// The factor of the noise between the two sides of the first method.
     noise: f64,
 }
 
@@ -41,12 +42,12 @@ const ONE_LOSES: Edit = Edit::new("one method loses 1.0", 1.0, 0.0);
 const EDITS: [Edit; 5] =
     [UNCHANGED, NOISY, ONE_LOSES, Edit::new("all lose 0.3", 0.3, 0.3), Edit::new("all lose 0.5", 0.5, 0.5)];
 
-/// What happened in a share of simulations, in percent.
+/// Shares of simulations, in percent.
 #[derive(Clone, Copy, Default)]
 struct Shares {
-    /// Any regression, of the mean or in a family.
+    /// Those with any regression, of the mean or in a family.
     failed: f64,
-    /// The first method's overall regressed.
+    /// Those in which the overall of the first method regressed.
     named: f64,
 }
 
@@ -63,11 +64,11 @@ fn shares(edit: &Edit, methods: usize, clusters: usize, simulations: usize) -> S
 }
 
 fn has_regression(found: &FamilyVerdicts) -> bool {
-    let of_methods = found.methods.iter().flat_map(|method| method.overall.iter().chain(&method.dimensions));
-    of_methods.chain(&found.primary).any(|test| test.verdict == Verdict::Regressed)
+    let by_method = found.methods.iter().flat_map(|method| method.overall.iter().chain(&method.dimensions));
+    by_method.chain(&found.primary).any(|test| test.verdict == Verdict::Regressed)
 }
 
-/// The differences of so many methods after an edit, over clusters that they share.
+/// The differences of the methods after an edit, over clusters that they share.
 fn edited(random: &mut Random, edit: &Edit, methods: usize, clusters: usize) -> Vec<MethodDifferences> {
     let mut pairs: Vec<EditedMethod> = (0..methods).map(|_| EditedMethod::default()).collect();
     for _ in 0..clusters {
@@ -86,7 +87,7 @@ fn edited(random: &mut Random, edit: &Edit, methods: usize, clusters: usize) -> 
     pairs.iter().map(|method| method.differences(clusters)).collect()
 }
 
-/// A method's runs in each cluster, after and before.
+/// The runs of a method in each cluster, after and before.
 #[derive(Default)]
 struct EditedMethod {
     overall: Vec<(RunValues, RunValues)>,
@@ -110,7 +111,7 @@ impl EditedMethod {
     }
 }
 
-/// Every edit by fixtures and methods. Whether there are at most 5% false alarms.
+/// Prints the shares of every edit by clusters and methods, and returns whether there are at most 5% false alarms.
 pub(crate) fn print_gate(simulations: usize) -> bool {
     println!("\nThe gate; percent of comparisons that it fails, by clusters, with 1, 3 and 7 methods that changed:\n");
     print_row("", &CLUSTERS.map(|count| format!("{count:17}")));
@@ -130,11 +131,12 @@ pub(crate) fn print_gate(simulations: usize) -> bool {
     honest
 }
 
-/// Sizes at which a growing set is looked at.
+/// The numbers of clusters after which there is a look.
 const LOOKS: [usize; 3] = [4, 8, 12];
 
-/// Of comparisons that are looked at while clusters are added, with this loss: how many end with a verdict, in percent,
-/// and after how many clusters on average; and how many of the last size have one if looked at only then.
+/// The results of comparisons with this loss, to which clusters are added between looks: how many end with a verdict,
+/// in percent, after how many clusters on average, and how many have a verdict with all clusters if there is only the
+/// last look.
 fn until_decided(loss: f64, simulations: usize) -> [f64; 3] {
     let mut random = Random::seeded(600);
     let (mut decided, mut clusters, mut at_once) = (0, 0, 0);
@@ -152,7 +154,7 @@ fn until_decided(loss: f64, simulations: usize) -> [f64; 3] {
     [percent(decided, simulations), clusters as f64 / simulations as f64, percent(at_once, simulations)]
 }
 
-/// The overalls of a method before and after an edit that loses so much, on as many clusters as the last look has.
+/// The overalls of a method after and before an edit that loses this much, in as many clusters as the last look has.
 fn overalls(random: &mut Random, loss: f64) -> Vec<(RunValues, RunValues)> {
     let pair = |_| {
         let cluster = Cluster::draw(random, Random::normal);
@@ -178,8 +180,8 @@ pub(crate) fn print_until_decided(simulations: usize) -> bool {
     honest
 }
 
-/// Of the differences that one comparison names as detectable, the share that further comparisons detect, in percent.
-/// Differences are normal here, since the ends of the scale would cut off what few clusters can detect.
+/// The share, in percent, of the differences named as detectable by one comparison that another comparison detects.
+/// Differences are normal here, because few clusters can only detect differences that are too large for the scale.
 fn detected(clusters: usize, simulations: usize) -> f64 {
     let mut random = Random::seeded(700 + clusters as u64);
     let test = |random: &mut Random, loss: f64| -> Option<DifferenceTest> {
@@ -190,7 +192,7 @@ fn detected(clusters: usize, simulations: usize) -> f64 {
     };
     let (mut named, mut found) = (0, 0);
     for _ in 0..simulations {
-        // none is named that the scale could not show
+        // A difference that is too large for the scale is not named.
         let Some(mdd) = test(&mut random, 0.0).and_then(|test| test.mdd) else { continue };
         named += 1;
         found += usize::from(test(&mut random, mdd).is_some_and(|test| test.verdict == Verdict::Regressed));
@@ -198,10 +200,10 @@ fn detected(clusters: usize, simulations: usize) -> f64 {
     percent(found, named.max(1))
 }
 
-/// Of a difference over clusters, in points.
+/// The standard deviation of a difference over clusters, in points.
 const DIFFERENCE_SD: f64 = 0.41;
 
-/// Prints how often named differences are detected. Whether it is about 80%.
+/// Prints how often named differences are detected, and returns whether it is about 80%.
 pub(crate) fn print_detectable(simulations: usize) -> bool {
     println!("\nThe smallest detectable difference of one comparison, detected by another, in percent, by clusters:\n");
     print_row("", &CLUSTERS.map(|count| format!("{count:5}")));

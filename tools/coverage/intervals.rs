@@ -1,4 +1,4 @@
-//! How often intervals hold the truth, and how often equal sides are called different.
+//! Simulates how often intervals contain the truth, and how often equal sides are found to be different.
 
 use compeval_stats::thresholds::MARGIN;
 use compeval_stats::{
@@ -9,7 +9,7 @@ use crate::model::{ASKED, Cluster, Draw, ITEMS, Random, expected, percent, print
 
 const CLUSTERS: [usize; 5] = [3, 5, 8, 12, 20];
 
-/// What an estimate aims at: the mean over very many clusters.
+/// The true value of an estimate: the mean over very many clusters.
 fn truth(means: &[f64], draw: Draw, combine: fn(&[f64]) -> f64) -> f64 {
     let mut random = Random::seeded(7);
     let many = 100_000;
@@ -27,7 +27,7 @@ fn first(sides: &[f64]) -> f64 {
     sides.first().copied().unwrap_or(f64::NAN)
 }
 
-/// One line of coverage: how often the interval holds the truth, in percent, and its median width.
+/// A line of the table: how often the interval contains the truth, in percent, and its median width.
 struct Case {
     name: &'static str,
     means: &'static [f64],
@@ -37,7 +37,7 @@ struct Case {
 }
 
 impl Case {
-    /// Prints the line, with the median widths if asked for, and says whether all of it lies within 93 to 97.
+    /// Prints the line, with the median widths if `widths` is set, and returns whether all shares are from 93 to 97.
     fn print(&self, simulations: usize, widths: bool) -> bool {
         let truth = match self.means {
             [a, b] if a == b => 0.0,
@@ -67,7 +67,7 @@ impl Case {
     }
 }
 
-/// Coverage of the re-run interval, whose truth is that of the very clusters drawn.
+/// The coverage of the re-run interval, whose true value is the mean over the drawn clusters.
 fn rerun_coverage(clusters: usize, simulations: usize) -> f64 {
     let mut random = Random::seeded(100 + clusters as u64);
     let covered = (0..simulations).filter(|_| {
@@ -87,7 +87,7 @@ fn rerun_coverage(clusters: usize, simulations: usize) -> f64 {
     percent(covered.count(), simulations)
 }
 
-/// Coverage of Fieller's interval: a method at 3.7 between a floor at 1 and a ceiling at 4.2.
+/// The coverage of Fieller's interval for a method at 3.7 between a floor at 1 and a ceiling at 4.2.
 fn retention_coverage(clusters: usize, truth: f64, simulations: usize) -> f64 {
     let mut random = Random::seeded(200 + clusters as u64);
     let covered = (0..simulations).filter(|_| {
@@ -111,16 +111,16 @@ fn true_retention() -> f64 {
     truth(&ARMS, Random::normal, difference) / truth(&ARMS, Random::normal, span)
 }
 
-/// What comparisons of a side with an equal one come to, in percent of them.
+/// False findings in comparisons of equal sides, in percent of the comparisons.
 #[derive(Default)]
 struct FalseFindings {
-    /// some dimension moves up or down by 0.3 or more
+    /// Some dimension moves up or down by 0.3 or more.
     moved: f64,
-    /// some dimension moves up by as much
+    /// Some dimension moves up by 0.3 or more.
     rose: f64,
-    /// overall or some dimension is called improved
+    /// Overall or some dimension is found improved.
     improved: f64,
-    /// or regressed
+    /// Overall or some dimension is found regressed.
     regressed: f64,
 }
 
@@ -164,7 +164,7 @@ fn equal_sides(random: &mut Random, clusters: usize) -> Option<(Paired, Vec<Pair
     Some((graded((&overall, &ASKED))?, dimensions?))
 }
 
-/// The lines of the table that are cluster t intervals; only the paired one with its width.
+/// The lines of the table for cluster t intervals; the width is printed only for the first.
 const CASES: [Case; 5] = [
     Case {
         name: "paired difference of medians",

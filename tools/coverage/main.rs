@@ -1,12 +1,13 @@
-//! How often the 95% intervals of compeval cover the truth, how often its verdicts are wrong, and what its gate detects,
-//! by simulation.
+//! Simulates how often the 95% intervals of compeval cover the truth, how often its verdicts are wrong, and what its
+//! gate detects.
 //!
-//! `cargo run --release -p compeval-stats --example coverage [SIMULATIONS [SECTION …]]`, where a section is `intervals`, `findings`, `gate`,
-//! `uniform`, `facts`, `detectable`, `shares`, `reliability` or `looks`
+//! `cargo run --release -p compeval-stats --example coverage [SIMULATIONS [SECTION …]]`, where a section is
+//! `intervals`, `findings`, `gate`, `uniform`, `facts`, `detectable`, `shares`, `reliability` or `looks`
 //!
-//! Seeded: the same number of simulations always prints the same. Scores come from a model in which clusters (sessions),
-//! items (probes), compressions and answers all vary, and are rounded to whole points between 0 and 5 as a judge's are;
-//! so they are not normal, and the intervals do not know it. Everything else is the library's own code.
+//! The random numbers have a fixed seed, so the same number of simulations always gives the same output. Scores come
+//! from a model in which clusters (sessions), items (probes), compressions and answers all vary. They are rounded to
+//! whole points between 0 and 5 like those of a judge, so they are not normal, although the intervals assume it.
+//! Everything else is the library's own code.
 
 #![allow(clippy::print_stdout)]
 
@@ -19,10 +20,11 @@ mod uniform;
 
 const SIMULATIONS: usize = 1_500;
 
-/// A table, printed; whether what it claims holds.
+/// A table and the claim that it checks.
 struct Section {
     name: &'static str,
     claim: &'static str,
+    /// Prints the table for a number of simulations, and returns whether the claim holds.
     print: fn(usize) -> bool,
 }
 

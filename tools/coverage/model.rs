@@ -3,11 +3,12 @@
 use compeval_stats::{RunValues, run_values};
 
 pub(crate) const RUNS: usize = 3;
-/// Items that measure each dimension, out of ten; as many as the judge's dimensions, which this crate does not know.
+/// For each dimension, the number of items out of ten that measure it. There are as many as the judge has dimensions,
+/// which this crate does not know.
 pub(crate) const ITEMS: [usize; 6] = [10, 7, 3, 10, 5, 10];
-/// Weights of the two criteria of a dimension.
+/// The weights of the two criteria of a dimension.
 pub(crate) const WEIGHTS: [f64; 2] = [0.6, 0.4];
-/// Items of a cluster.
+/// The number of items of a cluster.
 pub(crate) const ASKED: usize = 10;
 /// Standard deviations, in points: cluster, item, side × cluster, side × item, run, answer, criterion.
 pub(crate) const SD: Spread =
@@ -24,7 +25,8 @@ pub(crate) struct Spread {
     pub(crate) criterion: f64,
 }
 
-/// Random numbers: splitmix64 (Steele, Lea and Flood 2014), and normal ones from it by Box and Muller.
+/// Random numbers by splitmix64 (Steele, Lea and Flood 2014), and normal ones made from them by the method of Box and
+/// Muller.
 pub(crate) struct Random {
     state: u64,
     spare: Option<f64>,
@@ -35,7 +37,7 @@ impl Random {
         Random { state: seed, spare: None }
     }
 
-    /// From 0 (excluded) to 1.
+    /// A number from 0 (excluded) to 1.
     pub(crate) fn uniform(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -44,7 +46,7 @@ impl Random {
         ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64 + f64::EPSILON / 4.0
     }
 
-    /// Mean 0 and this standard deviation.
+    /// A normal number with mean 0 and this standard deviation.
     pub(crate) fn normal(&mut self, sd: f64) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare * sd;
@@ -54,7 +56,7 @@ impl Random {
         radius * angle.cos() * sd
     }
 
-    /// Mean 0 and this standard deviation, with a long upper tail.
+    /// A number with mean 0 and this standard deviation, whose distribution has a long upper tail.
     pub(crate) fn skewed(&mut self, sd: f64) -> f64 {
         (-self.uniform().ln() - 1.0) * sd
     }
@@ -63,7 +65,7 @@ impl Random {
 /// How the effects of clusters are drawn.
 pub(crate) type Draw = fn(&mut Random, f64) -> f64;
 
-/// A cluster: what its items have in common for all sides.
+/// A cluster: the qualities of its items, which are the same for all sides.
 pub(crate) struct Cluster {
     items: Vec<f64>,
     draw: Draw,
@@ -75,14 +77,14 @@ impl Cluster {
         Cluster { items: (0..ASKED).map(|_| shared + random.normal(SD.item)).collect(), draw }
     }
 
-    /// One side's latent quality for each item, before it is run.
+    /// The latent quality of each item on one side, before it is run.
     pub(crate) fn side(&self, random: &mut Random, mean: f64) -> Vec<f64> {
         let own = (self.draw)(random, SD.side);
         self.items.iter().map(|item| mean + item + own + random.normal(SD.side_item)).collect()
     }
 }
 
-/// What one side scores on one cluster, for each dimension: the run values of a table of items × runs.
+/// The scores of one side on one cluster: for each dimension, the run values of a table of items × runs.
 pub(crate) fn run_side(random: &mut Random, latent: &[f64], dimensions: &[usize]) -> Vec<RunValues> {
     let shifts: Vec<f64> = (0..RUNS).map(|_| random.normal(SD.run)).collect();
     let mut tables: Vec<Vec<Vec<Option<f64>>>> = dimensions.iter().map(|_| Vec::new()).collect();
@@ -95,19 +97,19 @@ pub(crate) fn run_side(random: &mut Random, latent: &[f64], dimensions: &[usize]
     tables.iter().map(|table| run_values(table)).collect()
 }
 
-/// A judge's score: two criteria, each rounded to a whole point of the scale, weighted.
+/// The score of a judge: the weighted sum of two criteria, each rounded to a whole point of the scale.
 fn score(random: &mut Random, answer: f64) -> f64 {
     WEIGHTS.iter().map(|weight| weight * (answer + random.normal(SD.criterion)).round().clamp(0.0, 5.0)).sum()
 }
 
-/// The expected score of an item over all its runs: the chance of each rounding, summed. No simulation.
+/// The expected score of an item over all runs. It is computed from the probability of each rounding, not simulated.
 pub(crate) fn expected(latent: &[f64]) -> f64 {
     let sd = (SD.run.powi(2) + SD.answer.powi(2) + SD.criterion.powi(2)).sqrt();
     let of_item = |x: &f64| -> f64 { (0..5).map(|step| normal_cdf((x - f64::from(step) - 0.5) / sd)).sum() };
     latent.iter().map(of_item).sum::<f64>() / latent.len() as f64
 }
 
-/// Abramowitz and Stegun 7.1.26, good to 1.5e-7.
+/// The formula 7.1.26 of Abramowitz and Stegun, whose error is at most 1.5e-7.
 fn normal_cdf(x: f64) -> f64 {
     let z = x.abs() / std::f64::consts::SQRT_2;
     let t = 1.0 / (1.0 + 0.3275911 * z);
@@ -126,7 +128,7 @@ pub(crate) fn values(random: &mut Random, means: &[f64], draw: Draw) -> Vec<f64>
     means.iter().filter_map(side).collect()
 }
 
-/// How many of so many, in percent.
+/// `count` out of `of`, in percent.
 pub(crate) fn percent(count: usize, of: usize) -> f64 {
     100.0 * count as f64 / of as f64
 }

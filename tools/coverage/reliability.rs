@@ -1,20 +1,20 @@
-//! How often methods are called less reliable.
+//! Simulates how often methods are found less reliable.
 
 use compeval_stats::{FailureCounts, failure_tests};
 
 use crate::model::{RUNS, Random, percent, print_row};
 
-/// Methods of a simulated pipeline.
+/// The number of methods of a simulated pipeline.
 const METHODS: usize = 6;
-/// Sizes of the sets that a gate runs on.
+/// The numbers of clusters that a gate runs on.
 const CLUSTERS: [usize; 4] = [3, 5, 8, 12];
 
-/// How likely the chains of a cluster fail: half of all clusters twice as hard as the mean, the others not at all.
+/// The factor of the failure rate of a cluster's chains: 2 for half of all clusters, 0 for the others.
 fn hardness(random: &mut Random) -> f64 {
     if random.uniform() < 0.5 { 2.0 } else { 0.0 }
 }
 
-/// Chains of one method that fail with these mean rates on the two sides, over clusters that are hard or easy for both.
+/// The chains of one method that fail with these mean rates on the two sides. A cluster is hard or easy for both sides.
 fn chains(random: &mut Random, rates: [f64; 2], clusters: usize) -> Vec<FailureCounts> {
     let cluster = |_| {
         let hard = hardness(random);
@@ -24,8 +24,8 @@ fn chains(random: &mut Random, rates: [f64; 2], clusters: usize) -> Vec<FailureC
     (0..clusters).map(cluster).collect()
 }
 
-/// How often any of six methods is called less reliable, and how often a plain comparison of rates would do so, in
-/// percent. The first method fails at these rates after and before, the others at the rate before.
+/// How often any of six methods is found less reliable, and how often a plain comparison of rates would find it, both
+/// in percent. The first method fails at these rates after and before; the others fail at the rate before.
 fn reliability(rates: [f64; 2], clusters: usize, simulations: usize) -> [f64; 2] {
     let mut random = Random::seeded(500 + clusters as u64);
     let (mut tested, mut naive) = (0, 0);

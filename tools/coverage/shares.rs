@@ -1,20 +1,20 @@
-//! Verdicts on shares (what was needed later): false alarms of unequal and of equal changes, and what is found.
+//! Simulates verdicts on shares of what was needed later: false alarms, and how often changes are found.
 
 use compeval_stats::{Paired, RunValues, Verdict, run_values, share_verdicts};
 
 use crate::model::{Random, percent, print_row};
 
-/// Sizes of the sets that are compared.
+/// The numbers of clusters that are compared.
 const CLUSTERS: [usize; 4] = [3, 4, 8, 12];
-/// Details of a session, few and many: with few of them equal changes happen by chance.
+/// The number of details of a session, few or many. If there are few, equal changes happen by chance.
 const DETAILS: [usize; 2] = [3, 20];
-/// The share of them that contexts have.
+/// The share of the details that contexts have.
 const KEPT: f64 = 0.6;
 
 /// How one side differs from the other.
 #[derive(Clone, Copy)]
 enum Change {
-    /// Both sides keep each detail by chance, this one with a lower probability by so much.
+    /// Both sides keep each detail by chance; the probability on this side is lower by this much.
     ByChance(f64),
     /// Every session loses exactly this share.
     Equal(f64),
@@ -30,7 +30,7 @@ fn regressed(change: Change, clusters: usize, details: usize, simulations: usize
     percent(found.count(), simulations)
 }
 
-/// The share that contexts of one session have, after and before.
+/// The shares of details that contexts of one session have, after and before.
 fn pair(random: &mut Random, change: Change, details: usize) -> (RunValues, RunValues) {
     let mut share = |kept: f64| {
         let count = (0..details).filter(|_| random.uniform() < kept).count();
@@ -45,7 +45,7 @@ fn pair(random: &mut Random, change: Change, details: usize) -> (RunValues, RunV
     (value(after), value(before))
 }
 
-/// Every change by fixtures. Whether there are at most 2.5% false alarms.
+/// Prints the regressions of every change by clusters, and returns whether there are at most 2.5% false alarms.
 pub(crate) fn print_shares(simulations: usize) -> bool {
     println!("\nShares with 3 and with 20 details a session; percent of comparisons with a regression, by clusters:\n");
     print_row("", &CLUSTERS.map(|count| format!("{count:11}")));

@@ -1,16 +1,16 @@
-//! Changes that are the same in every fixture: of the method, of the judge, or of nothing.
+//! Simulates changes that are the same in every fixture, because the method or the judge changed, or by chance.
 
 use compeval_stats::{DifferenceTest, Paired, REGRADED_ANSWERS, Regrading, RunValues, Verdict, run_values, verdicts};
 
 use crate::model::{ASKED, Random, WEIGHTS, percent, print_row};
 
 const CLUSTERS: [usize; 4] = [3, 4, 8, 12];
-/// Quality of all answers, in points.
+/// The quality of all answers, in points.
 const LEVEL: f64 = 4.0;
-/// The judge is off by a point in so many grades, up or down alike.
+/// The share of grades in which the judge is wrong by a point, half of them up and half of them down.
 const SLIPS: f64 = 0.25;
 
-/// The score of an answer of this quality: two criteria, weighted, each graded for itself.
+/// The score of an answer of this quality: the weighted sum of two criteria that are graded independently.
 fn graded(random: &mut Random, quality: f64) -> f64 {
     let mut criterion = || {
         let slip = random.uniform();
@@ -20,7 +20,8 @@ fn graded(random: &mut Random, quality: f64) -> f64 {
     WEIGHTS.iter().map(|weight| weight * criterion()).sum()
 }
 
-/// What a comparison comes to if every answer is graded lower by so much, because it is worse or the judge is harsher.
+/// The test of a comparison in which every answer is graded lower by `lower_by`, because it is worse or the judge is
+/// harsher.
 fn compared(random: &mut Random, lower_by: f64, clusters: usize) -> Option<DifferenceTest> {
     let mut side = |level: f64| -> RunValues {
         let rows: Vec<[Option<f64>; 1]> = (0..ASKED).map(|_| [Some(graded(random, level))]).collect();
@@ -30,13 +31,14 @@ fn compared(random: &mut Random, lower_by: f64, clusters: usize) -> Option<Diffe
     verdicts(&[Paired::between(&pairs)?.with_graded_items(ASKED * clusters)]).into_iter().next()
 }
 
-/// Baseline answers graded again, by a judge that has become harsher by so much.
+/// Answers of the baseline that are graded again by a judge that became harsher by this much.
 fn regraded(random: &mut Random, harsher: f64) -> Option<Regrading> {
     let mut grades = |level: f64| -> Vec<f64> { (0..REGRADED_ANSWERS).map(|_| graded(random, level)).collect() };
     Regrading::between(&grades(LEVEL), &grades(LEVEL - harsher))
 }
 
-/// In how many of the simulations a loss is found, and in how many of these the judge is blamed, in percent.
+/// In how many of the simulations a loss is found, and in how many of these the judge is said to be the cause, in
+/// percent.
 fn found_and_blamed(lower_by: f64, harsher: f64, clusters: usize, simulations: usize) -> [f64; 2] {
     let mut random = Random::seeded(800 + clusters as u64);
     let (mut found, mut blamed) = (0, 0);
@@ -51,7 +53,7 @@ fn found_and_blamed(lower_by: f64, harsher: f64, clusters: usize, simulations: u
     [percent(found, simulations), percent(blamed, found.max(1))]
 }
 
-/// Prints the table. Whether its claims hold.
+/// Prints the table, and returns whether its claims hold.
 pub(crate) fn print_uniform(simulations: usize) -> bool {
     println!("\nThe same change in every fixture, one method; a judge that is off by a point in one grade of four:\n");
     print_row("", &CLUSTERS.map(|count| format!("{count:5}")));
@@ -73,11 +75,11 @@ pub(crate) fn print_uniform(simulations: usize) -> bool {
 
 /// Sizes of a check of a judge on answers of the run, and how many answers must be graded lower.
 const CHECKS: [(usize, usize); 2] = [(20, 17), (10, 8)];
-/// The most facts of an answer in which one is made false.
+/// The maximum number of facts of an answer in which one fact is made false.
 const MOST_FACTS: f64 = 4.0;
 
-/// How many answers are graded lower, by accuracy and completeness, once one of their facts is false. A judge who reads
-/// facts takes the fact's part of all points; another one sees nothing.
+/// How many answers are graded lower in accuracy and completeness if one of their facts is false. A judge that checks
+/// facts lowers the grade by the share of this fact; another judge does not notice it.
 fn graded_lower(random: &mut Random, answers: usize, reads_facts: bool) -> usize {
     let mut is_lower = || {
         let facts = 1.0 + (random.uniform() * MOST_FACTS).floor().min(MOST_FACTS - 1.0);
@@ -88,7 +90,7 @@ fn graded_lower(random: &mut Random, answers: usize, reads_facts: bool) -> usize
     (0..answers).filter(|_| is_lower()).count()
 }
 
-/// Prints how often judges are warned of. Whether the claims hold.
+/// Prints how often there is a warning about a judge, and returns whether the claims hold.
 pub(crate) fn print_false_facts(simulations: usize) -> bool {
     println!("\nAnswers with one fact made false, of 20 and of 10; the warnings, in percent:\n");
     let mut random = Random::seeded(900);

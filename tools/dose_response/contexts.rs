@@ -1,4 +1,4 @@
-//! Contexts from a bank, an entry a fact, and what harms make of them.
+//! Contexts that are made from a bank, with an entry for each fact, and harms to these contexts.
 
 use compeval::probe::{Bank, Probe};
 use lexical::facts::{Fact, FactFinder};
@@ -39,41 +39,41 @@ impl Harm {
     ];
 }
 
-/// What an entry says of a fact, known from how it was made and not from its words.
+/// What an entry states about a fact. It is known from how the entry was made, not from its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// The fact, of its subject.
+    /// The entry states the fact.
     Right,
-    /// Another value of the subject, or that the fact does not hold.
+    /// The entry states another value, or denies the fact.
     Wrong,
-    /// Nothing about the subject.
+    /// The entry states nothing about the fact.
     Other,
 }
 
-/// One entry of a context.
+/// An entry of a context.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// The probe and the fact whose subject it speaks of.
+    /// The probe and the fact that the entry is about.
     pub(crate) subject: (usize, usize),
     pub(crate) claim: Claim,
     pub(crate) text: String,
 }
 
-/// The entries of a bank, and of the facts that have one the superseded value, if there is one.
+/// The facts of a bank that have entries.
 pub(crate) struct Statements<'b> {
     pub(crate) bank: &'b Bank,
     facts: Vec<(usize, usize)>,
 }
 
 impl<'b> Statements<'b> {
-    /// Of the probes whose facts can be looked for. A fact that its own question contains says nothing.
+    /// The facts of the probes whose facts can be searched. A fact that is in its own question is left out.
     pub(crate) fn new(bank: &'b Bank) -> Statements<'b> {
         let mut facts = Vec::new();
         for (at, probe) in bank.probes.iter().enumerate().filter(|(_, probe)| probe.literal && probe.answerable) {
             let question = fold(&probe.question);
             let is_news = |fact: &Fact| !FactFinder::new(fact).occurs_in(&question);
-            let own = probe.expected_facts.iter().enumerate().filter(|(_, fact)| is_news(fact));
-            facts.extend(own.map(|(fact, _)| (at, fact)));
+            let news = probe.expected_facts.iter().enumerate().filter(|(_, fact)| is_news(fact));
+            facts.extend(news.map(|(fact, _)| (at, fact)));
         }
         Statements { bank, facts }
     }
@@ -86,7 +86,7 @@ impl<'b> Statements<'b> {
         self.probe(subject).and_then(|probe| probe.expected_facts.get(subject.1)).map_or("", Fact::name)
     }
 
-    /// The superseded value of the probe; only its first fact has one.
+    /// The superseded value of a fact; only the first fact of a probe has one.
     fn superseded(&self, subject: (usize, usize)) -> Option<&'b str> {
         self.probe(subject).filter(|_| subject.1 == 0)?.superseded_facts.first().map(Fact::name)
     }
@@ -109,11 +109,11 @@ impl<'b> Statements<'b> {
         }
     }
 
-    /// The context with the harm done to `dose`, from 0 to 1, of the entries to which it can be done.
+    /// The context with the harm done to the share `dose`, from 0 to 1, of the entries to which it can be done.
     pub(crate) fn context(&self, harm: Harm, dose: f64) -> Vec<Entry> {
         let able: Vec<(usize, usize)> = self.facts.iter().copied().filter(|at| self.can_be(*at, harm)).collect();
         let hit = (dose * able.len() as f64).round() as usize;
-        // spread over the bank: the harmed ones are every so many
+        // The harmed entries are spread evenly over the bank.
         let is_hit = |at: usize| (at + 1) * hit / able.len().max(1) > at * hit / able.len().max(1);
         let harmed: Vec<(usize, usize)> =
             able.iter().enumerate().filter(|(at, _)| is_hit(*at)).map(|(_, subject)| *subject).collect();
@@ -160,7 +160,7 @@ impl<'b> Statements<'b> {
             Harm::Dropped | Harm::ConstraintLost => {}
             Harm::Corrupted => entries.push(wrong(&corrupted(fact))),
             Harm::OtherSubject => {
-                // the fact of the harmed one in the middle between this and the next turn
+                // The fact of the harmed entry that is half a round away.
                 let from = harmed.get((at + harmed.len().div_ceil(2)) % harmed.len().max(1)).copied();
                 entries.push(wrong(self.fact(from.unwrap_or(subject))));
             }
@@ -200,7 +200,7 @@ impl<'b> Statements<'b> {
 pub(crate) fn written(entries: &[Entry]) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for entry in entries {
-        // rows without a header of their own would take the row above for one
+        // Without a header, the first row would be taken for the header.
         if entry.text.starts_with('|') && !lines.last().is_some_and(|line| line.starts_with('|')) {
             lines.extend(["", "| | |", "|---|---|"]);
         }
@@ -209,7 +209,8 @@ pub(crate) fn written(entries: &[Entry]) -> String {
     lines.join("\n")
 }
 
-/// The share of facts that a reader has right who takes every entry at its word: one says it, and none says otherwise.
+/// The share of facts that a reader gets right who believes every entry: some entry states the fact, and none
+/// contradicts it.
 pub(crate) fn strict_reader(statements: &Statements<'_>, entries: &[Entry]) -> f64 {
     let is_right = |subject: &&(usize, usize)| {
         let said = |claim: Claim| entries.iter().any(|entry| entry.subject == **subject && entry.claim == claim);
@@ -228,7 +229,7 @@ fn corrupted(fact: &str) -> String {
             .map(|c| c.to_digit(10).and_then(|digit| char::from_digit((digit + 3) % 10, 10)).unwrap_or(c))
             .collect();
     }
-    // the longest word backwards
+    // The longest word is reversed.
     let words = fact.split(|c: char| !c.is_alphanumeric());
     let longest = words.max_by_key(|word| word.chars().count()).unwrap_or("");
     fact.replacen(longest, &longest.chars().rev().collect::<String>(), 1)

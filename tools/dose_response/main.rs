@@ -1,11 +1,12 @@
-//! Which figure sees which harm: contexts from the shipped banks, damaged at 25, 50 and 100%, with the slope of each figure.
+//! Shows which figure reacts to which harm: contexts from the shipped banks are harmed by 25, 50 and 100%, and the
+//! slope of each figure is printed.
 //!
 //! `cargo run --example dose_response`
 //!
-//! Nothing here is random. A context has an entry for each fact of a bank; a harm changes a share of them. The strict
-//! reader is right about a fact if an entry says it and none says otherwise; it knows that from how the entries were
-//! made, not from their words. `cargo test --example dose_response` fails when a slope that `docs/notes/harms.md` claims
-//! turns or vanishes.
+//! Nothing here is random. A context has an entry for each fact of a bank, and a harm changes a share of the entries.
+//! The strict reader is right about a fact if some entry states it and none contradicts it; this is known from how the
+//! entries were made, not from their words. `cargo test --example dose_response` fails if a slope that
+//! `docs/notes/harms.md` claims turns or vanishes.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
@@ -31,10 +32,11 @@ const DOSES: [f64; 4] = [0.0, 0.25, 0.5, 1.0];
 const FIGURES: [&str; 9] =
     ["kept", "placed", "denied", "stale", "contradicted", "sound", "invented", "constraints", "tokens"];
 
-/// A figure is flat for a harm if its slope is below this, as a share of 1; tokens and invented references have other units.
+/// A figure is flat for a harm if its slope is below this. Slopes are shares, except those of tokens and invented
+/// references.
 const FLAT: f64 = 0.05;
 
-/// What docs/notes/harms.md claims: the harm, the figure, and the sign of its slope.
+/// The claims of docs/notes/harms.md: the harm, the figure, and the sign of its slope.
 #[cfg(test)]
 const CLAIMS: [(Harm, &str, f64); 14] = [
     (Harm::Dropped, "kept", -1.0),
@@ -53,7 +55,7 @@ const CLAIMS: [(Harm, &str, f64); 14] = [
     (Harm::ConstraintLost, "constraints", -1.0),
 ];
 
-/// One fixture, ready to be measured.
+/// A fixture with its bank.
 struct Ground {
     bank: Bank,
     messages: Vec<Message>,
@@ -73,7 +75,7 @@ impl Ground {
         Ok(Ground { bank: serde_json::from_str(&bank).map_err(|e| e.to_string())?, messages, history })
     }
 
-    /// All of the shipped ones.
+    /// All shipped fixtures.
     fn all() -> Result<Vec<Ground>, String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("probes");
         let files = fs::read_dir(folder).map_err(|error| error.to_string())?;
@@ -85,10 +87,10 @@ impl Ground {
     }
 }
 
-/// The probes of a fixture and its references, made ready once for all contexts.
+/// The probes and the references of a fixture, prepared once for all contexts.
 struct Measures<'g> {
     statements: Statements<'g>,
-    /// Each with whether its facts are rules of the user.
+    /// The probes, each with whether its facts are rules of the user.
     probes: Vec<(bool, ContextProbe)>,
     known: KnownReferences,
     history: &'g History,
@@ -110,7 +112,7 @@ impl<'g> Measures<'g> {
         }
     }
 
-    /// The figures of the context, and what the strict reader has right.
+    /// The figures of a context, and the share of facts that the strict reader gets right.
     fn figures(&self, harm: Harm, dose: f64) -> ([f64; FIGURES.len()], f64) {
         let entries = self.statements.context(harm, dose);
         let text = written(&entries);
@@ -157,13 +159,13 @@ impl Response {
         DOSES.into_iter().zip(&self.doses).map(|(dose, (figures, _))| (dose, figures[figure])).collect()
     }
 
-    /// The slope over the dose; of tokens as a share of the context without harm.
+    /// The slope over the dose; for tokens it is relative to the context without harm.
     fn slope(&self, figure: usize) -> f64 {
         let unit = if FIGURES[figure] == "tokens" { self.doses[0].0[figure].max(1.0) } else { 1.0 };
         slope(&self.points(figure)) / unit
     }
 
-    /// Whether it never turns.
+    /// Whether the figure only rises or only falls.
     fn is_monotone(&self, figure: usize) -> bool {
         let points = self.points(figure);
         let steps: Vec<f64> = points.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
@@ -171,11 +173,11 @@ impl Response {
     }
 }
 
-/// Spearman of a figure with the strict reader over all arms of harm and dose.
+/// Spearman's correlation of a figure with the strict reader, over all pairs of harm and dose.
 fn agreement(responses: &[Response], figure: usize) -> Option<f64> {
     let mut pairs: Vec<(f64, f64)> = Vec::new();
     for (at, response) in responses.iter().enumerate() {
-        // without harm all are one arm
+        // The dose 0 is the same for all harms, so it counts once.
         let doses = response.doses.iter().skip(usize::from(at > 0));
         pairs.extend(doses.map(|(figures, reader)| (figures[figure], *reader)));
     }

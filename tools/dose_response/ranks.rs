@@ -1,6 +1,6 @@
 //! Rank correlation and straight lines.
 
-/// Spearman's rank correlation of pairs, ties with their mean rank; `None` where one side does not vary.
+/// Spearman's rank correlation of pairs; ties have their mean rank. `None` if one side does not vary.
 pub(crate) fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     let left = ranks(pairs.iter().map(|pair| pair.0));
     let right = ranks(pairs.iter().map(|pair| pair.1));

@@ -1,5 +1,5 @@
-//! What other typography costs the stand-in: it answers from whole transcripts as they are, and from the same transcripts
-//! with other hyphens, quotation marks and spaces.
+//! Measures how much other typography lowers the grades of the stand-in: it answers from whole transcripts, and from
+//! the same transcripts with other hyphens, quotation marks and spaces.
 
 use compeval::probe::Probe;
 use lexical::{Aspect, GradedAnswer, LiteralGrade, answer};
@@ -8,7 +8,8 @@ use sessions::transcript::Message;
 use super::Ground;
 use base::locale::Locale;
 
-/// The mean grade, from 0 to 5, of accuracy and completeness: from the transcripts as they are, and reworded.
+/// The mean grades of accuracy and completeness, from 0 to 5: from the original transcripts, and from the reworded
+/// ones.
 pub(crate) fn grades(grounds: &[Ground]) -> [f64; 2] {
     let (mut sums, mut count) = ([0.0; 2], 0.0);
     for ground in grounds {
@@ -34,10 +35,10 @@ fn reworded(text: &str) -> String {
 }
 
 fn grade(probe: &Probe, context: &str) -> f64 {
-    let said = answer(context, &probe.question, "");
+    let text = answer(context, &probe.question, "");
     let graded = GradedAnswer {
         question: &probe.question,
-        answer: &said,
+        answer: &text,
         context: Some(context),
         expected_facts: &probe.expected_facts,
         superseded_facts: &probe.superseded_facts,

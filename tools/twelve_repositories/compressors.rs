@@ -1,4 +1,4 @@
-//! Eight ways to shorten a session, and harms to what they hand over.
+//! Eight ways to shorten a session, and harms to the resulting contexts.
 
 use sessions::transcript::Role;
 
@@ -46,7 +46,7 @@ impl Compressor {
         Compressor::ReferenceList,
     ];
 
-    /// The context that it makes of the session, with a harm done to it.
+    /// The context that the compressor makes from the session, with a harm done to it.
     pub(crate) fn context(self, repository: &Repository, harm: Harm) -> String {
         harm.apply(repository, self.lines(repository)).join("\n")
     }
@@ -89,7 +89,7 @@ impl Harm {
         Harm::ConstraintLost,
     ];
 
-    /// Does the harm to the lines that state one slot, another in each repository.
+    /// Does the harm to the lines that state one slot, which differs between repositories.
     fn apply(self, repository: &Repository, mut lines: Vec<String>) -> Vec<String> {
         let at = |step: usize| Slot::ALL[(repository.number() + step) % Slot::ALL.len()];
         let (slot, next) = (at(0), at(1));
@@ -130,7 +130,7 @@ impl Harm {
     }
 }
 
-/// Another value of the kind.
+/// Another value of the same kind.
 fn wrong(fact: &str) -> String {
     if fact.bytes().all(|byte| byte.is_ascii_digit()) { format!("{fact}7") } else { format!("{fact}-v0") }
 }

@@ -1,11 +1,12 @@
-//! Whether the figures say anything about work: twelve repositories with hidden checks, a scripted worker, eight
-//! compressors and eleven harms. For each figure Spearman's correlation with success, and success by thirds of the figure.
+//! Tests whether the figures predict success at work, with twelve repositories that have hidden checks, a scripted
+//! worker, eight compressors and eleven harms. For each figure it prints Spearman's correlation with success, and the
+//! success by thirds of the figure.
 //!
 //! `cargo run --example twelve_repositories`
 //!
-//! Nothing here is random and no model is asked. The worker looks for values by fixed words and knows no rule of the
-//! figures. So the table shows whether a figure follows success where facts alone decide it; about real agents it says
-//! less.
+//! Nothing here is random and no model is asked. The worker searches values by fixed words and does not use the rules
+//! of the figures. So the table shows whether a figure follows success if only facts decide about success. It shows
+//! less about real agents.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
@@ -28,10 +29,10 @@ use worker::work;
 
 const FIGURES: [&str; 8] = ["kept", "placed", "sound", "denied", "stale", "contradicted", "invented", "constraints"];
 
-/// Figures of which more is worse.
+/// The figures for which higher is worse.
 const HARMS: [&str; 4] = ["denied", "stale", "contradicted", "invented"];
 
-/// One context: its figures, and whether the work on it succeeded.
+/// A context: its figures, and whether the work with it succeeded.
 struct Cell {
     figures: [f64; FIGURES.len()],
     success: bool,
@@ -78,8 +79,8 @@ fn cells() -> Vec<Cell> {
     cells
 }
 
-/// Spearman of a figure with success over the pairs of compressor and harm, each the mean of its twelve repositories;
-/// signed so that better is positive.
+/// Spearman's correlation of a figure with success, over the pairs of compressor and harm. Each pair is the mean over
+/// the twelve repositories. The sign is such that better is positive.
 fn agreement(cells: &[Cell], figure: usize) -> Option<f64> {
     let sign = if HARMS.contains(&FIGURES[figure]) { -1.0 } else { 1.0 };
     let arms = Compressor::ALL.len() * Harm::ALL.len();
@@ -91,7 +92,7 @@ fn agreement(cells: &[Cell], figure: usize) -> Option<f64> {
     spearman(&(0..arms).map(pair).collect::<Vec<_>>())
 }
 
-/// The share of success where the figure is in the lowest, middle and highest third of its range.
+/// The shares of success for figures in the lowest, middle and highest third of the range.
 fn calibration(cells: &[Cell], figure: usize) -> String {
     let top = cells.iter().map(|cell| cell.figures[figure]).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let thirds = [(0.0, 1.0 / 3.0), (1.0 / 3.0, 2.0 / 3.0), (2.0 / 3.0, 1.1)].map(|(low, high)| {

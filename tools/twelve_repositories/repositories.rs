@@ -20,15 +20,15 @@ impl Slot {
     pub(crate) const ALL: [Slot; 5] = [Slot::Path, Slot::Flag, Slot::Value, Slot::Forbidden, Slot::NextStep];
 }
 
-/// A repository and what was agreed on in its session.
+/// A repository, and what was decided in its session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repository {
     pub(crate) name: &'static str,
-    /// What is changed, in words.
+    /// A description of the change.
     subject: &'static str,
     pub(crate) path: &'static str,
     pub(crate) flag: &'static str,
-    /// The setting, its value, and the value that was agreed on first.
+    /// The setting, its value, and the value that was decided first.
     setting: &'static str,
     pub(crate) value: &'static str,
     pub(crate) old: &'static str,
@@ -64,7 +64,7 @@ pub(crate) const REPOSITORIES: [Repository; 12] = repositories! {
 };
 
 impl Repository {
-    /// What a slot holds.
+    /// The value of a slot.
     pub(crate) fn fact(&self, slot: Slot) -> &'static str {
         match slot {
             Slot::Path => self.path,
@@ -75,7 +75,7 @@ impl Repository {
         }
     }
 
-    /// The words by which a worker looks for a slot.
+    /// The words by which a worker searches a slot.
     pub(crate) fn key(&self, slot: Slot) -> &'static str {
         match slot {
             Slot::Path => "implemented in",
@@ -116,13 +116,13 @@ impl Repository {
         .ok()
     }
 
-    /// Where it stands among the twelve: what it differs in besides names.
+    /// The place among the twelve repositories, in which they differ besides their names.
     pub(crate) fn number(&self) -> usize {
         REPOSITORIES.iter().position(|other| other.name == self.name).unwrap_or(0)
     }
 
-    /// The session: each slot is stated once, the value first with its old one, among talk that states none. The order of
-    /// the others differs from one repository to the next.
+    /// The session. Each slot is stated once among messages that state none, and the old value is stated before. The
+    /// order of the slots differs between repositories.
     pub(crate) fn session(&self) -> Vec<Message> {
         let talk = |role, n: usize| {
             let text =
@@ -149,8 +149,8 @@ impl Repository {
         [file(self.path), file(self.forbidden), file("README.md")].into()
     }
 
-    /// The hidden check: the change is in the right file with flag and value, the last step was run, and what must stay
-    /// is there.
+    /// The hidden check: the change is in the right file with flag and value, the last step was run, and the file that
+    /// must not be removed is there.
     pub(crate) fn passes(&self, files: &BTreeMap<String, String>, commands: &[String]) -> bool {
         let wanted = format!("{} = {} {}", self.setting, self.value, self.flag);
         files.get(self.path).is_some_and(|text| text.contains(&wanted))

@@ -1,20 +1,20 @@
-//! A scripted worker: fills its slots from the context by key, reads the session again for a few it does not find, makes
-//! the change, and cleans up.
+//! A scripted worker: it fills its slots from the context by their keys, reads the session again for a few slots that
+//! it does not find, makes the change, and cleans up.
 
 use crate::repositories::{Repository, Slot};
 
-/// How many slots it may read again before its time is up.
+/// The maximum number of slots that the worker may read again.
 const READS: usize = 2;
 
-/// What became of a task.
+/// The outcome of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) success: bool,
-    /// Slots that were read again.
+    /// The number of slots that were read again.
     pub(crate) reads: usize,
 }
 
-/// Works on the repository with `context` as all that is known of the session.
+/// Works on the repository; the worker knows only `context` of the session.
 pub(crate) fn work(repository: &Repository, context: &str) -> Outcome {
     let mut reads = 0;
     let mut fill = |slot: Slot| match look_up(repository, slot, context) {
@@ -32,7 +32,7 @@ pub(crate) fn work(repository: &Repository, context: &str) -> Outcome {
         files.entry(path.clone()).or_default().push_str(&repository.change(value, flag));
         commands.push(next.clone());
     }
-    // who does not know of a ban does not look for it
+    // The worker does not read a ban again, because it does not know that there is one.
     let kept = look_up(repository, Slot::Forbidden, context);
     if kept.as_deref() != Some(repository.forbidden) {
         files.remove(repository.forbidden);
@@ -40,7 +40,7 @@ pub(crate) fn work(repository: &Repository, context: &str) -> Outcome {
     Outcome { success: repository.passes(&files, &commands), reads }
 }
 
-/// What the last line with the words for a slot says; nothing where it denies it.
+/// The value in the last line with the words of a slot; `None` if the line denies it.
 fn look_up(repository: &Repository, slot: Slot, context: &str) -> Option<String> {
     let key = repository.key(slot);
     let sentence = context.split(['\n']).rfind(|line| line.contains(key))?;

@@ -1,4 +1,5 @@
-//! How fast keys are looked for: a stream of 100 MB without a key, as text and as bytes of compressed data.
+//! Measures the speed of redaction on 100 MB without a key, once of text and once of random bytes, like compressed
+//! data.
 //!
 //! `cargo run --release -p compeval-base --example redaction`
 

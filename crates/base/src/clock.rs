@@ -1,15 +1,15 @@
-//! The time of day, for records and names. A clock that was never set, or is wrong, does not stop a run.
+//! The current time, for records and names. A clock that is wrong or was never set does not stop a run.
 
 use std::time::SystemTime;
 
 use jiff::Timestamp;
 
-/// The time of the machine's clock; 1970 or the end of year 9999 where it is earlier or later than that.
+/// The system time, clamped to the years 1970 to 9999.
 pub fn now() -> Timestamp {
     at(SystemTime::now())
 }
 
-/// Whether the clock shows a time before 1970, for which libraries that this program needs panic (sled, rustls).
+/// Whether the clock shows a time before 1970. With such a clock sled and rustls panic.
 pub fn is_before_1970() -> bool {
     SystemTime::now() < SystemTime::UNIX_EPOCH
 }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_clock_is_too_strange() {
+    fn times_out_of_range_are_clamped() {
         let year = Duration::from_secs(31_557_600);
         assert_eq!(at(SystemTime::UNIX_EPOCH - year), Timestamp::UNIX_EPOCH);
         assert_eq!(at(SystemTime::UNIX_EPOCH + 28_000 * year), Timestamp::MAX);

@@ -6,14 +6,27 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::redaction::redact_bytes;
+use crate::{locale, say};
 
 /// A file could not be written or read.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to {verb} `{}`", path.display())]
+#[error("{}", say!("failed to {} `{}`", "无法{} `{}`", locale::verb(verb), path.display()))]
 pub struct FileError {
     verb: &'static str,
     path: PathBuf,
     source: io::Error,
+}
+
+/// What the system says of a failed operation. In Chinese where users meet it often; else in the words of the system.
+pub fn system_words(error: &io::Error) -> String {
+    let chinese = match error.kind() {
+        io::ErrorKind::NotFound => "没有这个文件或文件夹",
+        io::ErrorKind::PermissionDenied => "没有权限",
+        io::ErrorKind::IsADirectory => "这是文件夹",
+        io::ErrorKind::NotADirectory => "这不是文件夹",
+        _ => return error.to_string(),
+    };
+    say!("{error}", "{chinese}")
 }
 
 impl FileError {
@@ -28,21 +41,21 @@ impl FileError {
     }
 }
 
-/// Writes `path` by a temporary file in the same folder and a rename, durably. Creates the folder if it does not exist.
-/// API keys are redacted.
+/// Writes `path` durably, through a temporary file in the same folder that is then renamed. Creates the folder if it
+/// does not exist. API keys are redacted.
 pub fn write_whole(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
     StagedFile::write(path, bytes)?.commit_durably()
 }
 
-/// The same, but only the owner can read the file, whatever its folder: for pages that quote whole transcripts and are
-/// written wherever the user said.
+/// Like [`write_whole`], but only the owner can read the file, whatever its folder. For pages that quote whole
+/// transcripts and are written wherever the user chose.
 pub fn write_private(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
     let staged = StagedFile::write(path, bytes)?;
     staged.file.persist(path).map_err(|error| FileError::new("write", path, error.error))?;
     sync_folder(folder_of(path))
 }
 
-/// The same as [`write_whole`], except that the name is durable only after [`sync_folder`]: for several files of one folder.
+/// Like [`write_whole`], but the name is durable only after [`sync_folder`]. For several files in one folder.
 pub fn write_unsynced_name(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
     StagedFile::write(path, bytes)?.commit()
 }
@@ -55,21 +68,21 @@ pub struct StagedFile {
 }
 
 impl StagedFile {
-    /// Writes the bytes, durably, in the folder of `path`. API keys are redacted.
+    /// Writes the bytes durably to a temporary file in the folder of `path`. API keys are redacted.
     pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<StagedFile, FileError> {
         let written = write_temporary(folder_of(path), bytes.as_ref());
         let file = written.map_err(|e| FileError::new("write", path, e))?;
         Ok(StagedFile { file, path: path.to_owned() })
     }
 
-    /// Gives it its name, durably.
+    /// Renames the file to its final name, durably.
     pub fn commit_durably(self) -> Result<(), FileError> {
         let folder = folder_of(&self.path).to_owned();
         self.commit()?;
         sync_folder(&folder)
     }
 
-    /// Gives it its name. The name is durable after [`sync_folder`].
+    /// Renames the file to its final name, which is durable after [`sync_folder`].
     pub fn commit(self) -> Result<(), FileError> {
         let opened = open_to_others(self.file.path());
         let named = opened.and_then(|()| self.file.persist(&self.path).map_err(|e| e.error));
@@ -77,7 +90,7 @@ impl StagedFile {
     }
 }
 
-/// A temporary file in `folder`, which is created if need be, with the bytes on disk.
+/// Writes the bytes durably to a temporary file in `folder`, which is created if it is missing.
 fn write_temporary(folder: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
     fs::create_dir_all(folder)?;
     let mut file = temporary_in(folder)?;
@@ -86,12 +99,12 @@ fn write_temporary(folder: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTem
     Ok(file)
 }
 
-/// A temporary file in `folder`.
+/// Creates a temporary file in `folder`.
 pub fn temporary_in(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     tempfile::Builder::new().prefix(".").suffix(TEMPORARY).tempfile_in(folder)
 }
 
-/// A temporary file with `text` that another program edits; it is removed when dropped.
+/// Creates a temporary file with `text`, for another program to edit. It is removed when dropped.
 pub fn temporary_file(text: &str, suffix: &str) -> Result<tempfile::NamedTempFile, FileError> {
     let created = tempfile::Builder::new().prefix("compeval-").suffix(suffix).tempfile();
     let written = created.and_then(|mut file| {
@@ -101,7 +114,7 @@ pub fn temporary_file(text: &str, suffix: &str) -> Result<tempfile::NamedTempFil
     written.map_err(|error| FileError::new("write", &std::env::temp_dir(), error))
 }
 
-/// Whether a file of this name is what a process left behind that was killed while it wrote.
+/// Whether this is the name of a temporary file. A leftover one is from a process that was killed while it wrote.
 pub fn is_temporary(name: &str) -> bool {
     name.starts_with('.') && name.ends_with(TEMPORARY)
 }
@@ -119,7 +132,7 @@ pub fn keep(file: tempfile::NamedTempFile, path: &Path) -> Result<(), FileError>
 /// Removes a file, if there is one.
 ///
 /// # Errors
-/// Whatever the file system says, with the path.
+/// If there is one and it cannot be removed.
 pub fn remove_if_there(path: &Path) -> Result<(), FileError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::new("remove", path, error)),
@@ -135,13 +148,13 @@ pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// The folder of a file; of a bare name the current one.
+/// The folder of a file; for a bare name, the current folder.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Creates a folder that its owner alone can enter, and the missing ones above it: caches and results contain whole
-/// transcripts. A folder that exists stays as open as it is.
+/// Creates a folder that only its owner can enter, and the missing ones above it: caches and results contain whole
+/// transcripts. An existing folder keeps its mode.
 pub fn create_private_folder(path: &Path) -> Result<(), FileError> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -149,12 +162,12 @@ pub fn create_private_folder(path: &Path) -> Result<(), FileError> {
     builder.recursive(true).create(path).map_err(|e| FileError::new("create", path, e))
 }
 
-/// Options to open `path` with: a file that they create is for its owner alone if its folder is.
+/// Options for opening `path`. A file that they create is private to its owner if its folder is.
 pub fn open_options(path: &Path) -> fs::OpenOptions {
     if is_private(folder_of(path)) { private_options() } else { File::options() }
 }
 
-/// Options to open a file with that is created for its owner alone, whatever its folder.
+/// Options for opening a file. One that they create is private to its owner, whatever its folder.
 pub fn private_options() -> fs::OpenOptions {
     let mut options = File::options();
     #[cfg(unix)]
@@ -162,7 +175,7 @@ pub fn private_options() -> fs::OpenOptions {
     options
 }
 
-/// Gives a new folder, and the files in it, the openness of the one that it replaces.
+/// Gives a new folder, and the files in it, the mode of the folder that it replaces, unless that one is private.
 pub fn share_alike(old: &Path, new: &Path) -> Result<(), FileError> {
     #[cfg(unix)]
     if !is_private(old) {
@@ -180,7 +193,7 @@ pub fn share_alike(old: &Path, new: &Path) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Closes what is in a private folder to others: for a library that creates files by itself.
+/// Makes everything in a private folder private too: for a library that creates files by itself.
 pub fn close_files(folder: &Path) {
     #[cfg(unix)]
     for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|_| is_private(folder)) {
@@ -188,7 +201,7 @@ pub fn close_files(folder: &Path) {
         if kind.is_symlink() {
             continue;
         }
-        // The folder around it is closed already.
+        // An error is harmless: nobody else can enter the folder.
         let mode = if kind.is_dir() { 0o700 } else { 0o600 };
         let _ = set_mode(&entry.path(), mode);
         if kind.is_dir() {
@@ -201,7 +214,8 @@ pub fn close_files(folder: &Path) {
 
 #[cfg(unix)]
 fn mode(path: &Path) -> Option<u32> {
-    fs::metadata(path).ok().map(|found| std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o7777)
+    let metadata = fs::metadata(path).ok()?;
+    Some(std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o7777)
 }
 
 #[cfg(unix)]
@@ -209,7 +223,7 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
 }
 
-/// Whether only its owner can enter a folder.
+/// Whether only the owner can enter a folder.
 #[cfg(unix)]
 fn is_private(folder: &Path) -> bool {
     mode(folder).is_some_and(|mode| mode & 0o077 == 0)
@@ -220,7 +234,7 @@ fn is_private(_: &Path) -> bool {
     false
 }
 
-/// Temporary files are private to their owner. A finished file is as open as its folder.
+/// Makes a finished file readable for others, unless its folder is private. Temporary files are private.
 #[cfg(unix)]
 fn open_to_others(path: &Path) -> io::Result<()> {
     if is_private(folder_of(path)) {
@@ -244,7 +258,7 @@ pub fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// An open file cannot be removed here.
+/// On these systems an open file cannot be removed.
 #[cfg(not(unix))]
 pub fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
@@ -252,7 +266,7 @@ pub fn is_at(_: &File, path: &Path) -> bool {
 
 /// Whether a path leads to a pipe, a socket or a device: reading may wait forever, or have no end.
 pub fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
 /// Reads a text file.
@@ -260,8 +274,9 @@ pub fn read_text(path: &Path) -> Result<String, FileError> {
     fs::read_to_string(path).map_err(|e| FileError::new("read", path, e))
 }
 
-/// An exclusive lock on a file, held until it is dropped. The system releases it when the process ends in any way. Where the
-/// file system has no locks, a second file stands for it, which a killed process leaves: the next one is told to remove it.
+/// An exclusive lock on a file, held until it is dropped. The system releases it however the process ends. On a file
+/// system without locks a marker file stands for the lock. A killed process leaves it behind, and the error of the next
+/// process says to remove it.
 #[derive(Debug)]
 pub struct FileLock {
     #[expect(dead_code, reason = "held for its lock")]
@@ -275,9 +290,9 @@ pub struct FileLock {
 struct LockMarker(PathBuf);
 
 impl LockMarker {
-    /// Creates the marker of the lock `path`; only one process can.
+    /// Creates the marker of the lock `path`, which only one process can do.
     fn create(path: &Path, command: &str) -> Result<LockMarker, LockError> {
-        // The whole name, so that locks that differ only in their extension have markers of their own.
+        // Appended to the whole name, so that locks that differ only in their extension have different markers.
         let mut name = path.as_os_str().to_owned();
         name.push(".held");
         let marker = PathBuf::from(name);
@@ -292,9 +307,15 @@ impl LockMarker {
                     Ok(mut file) => read_holder(&mut file),
                     Err(error) => return Err(LockError::Io(error)),
                 };
-                let what =
-                    "this file system has no locks, so that file stands for one; remove it if the process is gone";
-                Err(LockError::Held(format!("{holder}, as {} says: {what}", marker.display())))
+                let advice = locale::word(
+                    "this file system has no locks, so that file stands for one; remove it if the process is gone",
+                    "此文件系统没有锁，以该文件代替；若该进程已不在，请删除它",
+                );
+                Err(LockError::Held(say!(
+                    "{holder}, as {} says: {advice}",
+                    "{holder}（见 {}）：{advice}",
+                    marker.display()
+                )))
             }
             Err(error) => Err(LockError::Io(error)),
         }
@@ -307,7 +328,7 @@ impl Drop for LockMarker {
     }
 }
 
-/// Whether a file system has no locks.
+/// Whether the error says that the file system has no locks.
 fn has_no_locks(error: &io::Error) -> bool {
     const NO_LOCKS: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
     error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(NO_LOCKS)
@@ -316,17 +337,19 @@ fn has_no_locks(error: &io::Error) -> bool {
 /// Why a lock was not acquired.
 #[derive(Debug)]
 pub enum LockError {
-    /// Another process holds it: its command, number and time of start.
+    /// Another process holds it: its command, id and start time.
     Held(String),
     /// The lock file cannot be opened or locked.
     Io(io::Error),
 }
 
 impl FileLock {
-    /// Locks `path`, a file that exists for this alone, and writes into it who holds it: `command` as the user typed it.
+    /// Locks `path`, a file that exists only for this lock, and writes the holder into it: `command` as the user typed
+    /// it.
     ///
     /// # Errors
-    /// Another process holds it and does not let go for 2 s: a process that was just killed holds it for a moment.
+    /// If another process holds it for 2 s. The wait is for a process that was just killed, which holds it for a
+    /// moment.
     pub fn acquire(path: &Path, command: &str) -> Result<FileLock, LockError> {
         const TIMEOUT: Duration = Duration::from_secs(2);
         const INTERVAL: Duration = Duration::from_millis(50);
@@ -349,7 +372,7 @@ impl FileLock {
         Ok(FileLock { file, marker: None })
     }
 
-    /// Locks `path`, a file that exists for this alone, unless another process holds it.
+    /// Locks `path`, a file that exists only for this lock, unless another process holds it.
     pub fn try_acquire(path: &Path) -> io::Result<Option<FileLock>> {
         let file = private_options().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
@@ -360,7 +383,7 @@ impl FileLock {
     }
 }
 
-/// A folder of this user for what the processes of all projects share; `None` where there is none.
+/// The folder of this user that the processes of all projects share; `None` if it cannot be found or created.
 pub fn user_folder() -> Option<PathBuf> {
     let base = folder_from_env("XDG_RUNTIME_DIR")
         .or_else(|| folder_from_env("XDG_CACHE_HOME"))
@@ -380,13 +403,23 @@ pub fn this_command() -> String {
     std::env::args().skip(1).collect::<Vec<_>>().join(" ")
 }
 
-/// Names the holder of a lock. A full disk is no reason to refuse the lock: the command that frees room needs it too.
+/// Writes the holder of a lock into its file. A full disk is no reason to refuse the lock: the command that frees room
+/// needs it too.
 fn write_holder(file: &mut File, command: &str) -> io::Result<()> {
     let since = crate::clock::now().strftime("%Y-%m-%d %H:%M:%S UTC");
     let command: String = command.chars().filter(|c| !c.is_control()).collect();
     let emptied = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0)));
-    let written =
-        emptied.and_then(|_| write!(file, "`compeval {command}` (process {}, since {since})", std::process::id()));
+    let written = emptied.and_then(|_| {
+        write!(
+            file,
+            "{}",
+            say!(
+                "`compeval {command}` (process {}, since {since})",
+                "`compeval {command}`（进程 {}，始于 {since}）",
+                std::process::id()
+            )
+        )
+    });
     written.or_else(|error| if is_out_of_space(&error) { Ok(()) } else { Err(error) })
 }
 
@@ -396,7 +429,7 @@ fn read_holder(file: &mut File) -> String {
     let text: String = String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).collect();
     match read {
         Ok(_) if !text.is_empty() => text,
-        _ => "another process that has not written its name yet".into(),
+        _ => locale::word("another process that has not written its name yet", "另一个尚未写下名称的进程").into(),
     }
 }
 
@@ -405,7 +438,7 @@ pub fn is_out_of_space(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
 }
 
-/// What a system refuses that its user can grant.
+/// A limit of the system that its user can lift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
     /// The disk or the quota is full.
@@ -419,7 +452,7 @@ pub enum Shortage {
 }
 
 impl Shortage {
-    /// What the text of an error says is short: libraries pass errors on as texts.
+    /// The shortage that the text of an error reports: libraries pass errors on as texts.
     pub fn in_text(text: &str) -> Option<Shortage> {
         const SIGNS: [(Shortage, &[&str]); 4] = [
             (Shortage::Space, &["No space left on device", "Disk quota exceeded", "os error 28)", "os error 122)"]),
@@ -427,7 +460,7 @@ impl Shortage {
             (Shortage::OpenFiles, &["Too many open files", "os error 24)", "os error 23)"]),
             (Shortage::ReadOnly, &["Read-only file system", "os error 30)"]),
         ];
-        let found = SIGNS.iter().find(|(_, signs)| signs.iter().any(|sign| text.contains(sign)));
-        found.map(|(shortage, _)| *shortage)
+        let (shortage, _) = SIGNS.iter().find(|(_, signs)| signs.iter().any(|sign| text.contains(sign)))?;
+        Some(*shortage)
     }
 }

@@ -1,4 +1,4 @@
-//! One way to make clients for HTTP: for models, and for caches that are shared.
+//! Makes the HTTP clients of model providers and of shared caches.
 
 use std::error::Error;
 use std::time::Duration;
@@ -8,8 +8,8 @@ pub fn is_loopback(host: &str) -> bool {
     matches!(host, "localhost" | "::1" | "0.0.0.0") || host.starts_with("127.")
 }
 
-/// A client for this host: to this machine never through a proxy. It follows no redirects, which could carry credentials
-/// elsewhere.
+/// A client for `host`. It reaches this machine without a proxy, and follows no redirects, which could carry
+/// credentials elsewhere.
 ///
 /// # Errors
 /// If the system has no certificates or random numbers.
@@ -17,8 +17,8 @@ pub fn client(host: &str) -> Result<reqwest::Client, String> {
     build(is_loopback(host)).map_err(|error| root_cause(&error))
 }
 
-fn build(is_near: bool) -> reqwest::Result<reqwest::Client> {
-    // Fails only where a provider is installed already, which serves as well.
+fn build(is_local: bool) -> reqwest::Result<reqwest::Client> {
+    // Fails only if a provider is already installed, which is just as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
         .user_agent(concat!("compeval/", env!("CARGO_PKG_VERSION")))
@@ -29,10 +29,10 @@ fn build(is_near: bool) -> reqwest::Result<reqwest::Client> {
         .pool_idle_timeout(Duration::from_secs(90))
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never());
-    if is_near { builder.no_proxy().build() } else { builder.build() }
+    if is_local { builder.no_proxy().build() } else { builder.build() }
 }
 
-/// The innermost error: what really went wrong.
+/// The innermost error, which says what really went wrong.
 pub fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {

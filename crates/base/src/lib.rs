@@ -1,5 +1,5 @@
-//! What the other crates of compeval share: messages and their tokens, units, mistakes in users' files, files that a
-//! crash leaves whole, locks, and the removal of API keys from texts.
+//! The parts that the other crates of compeval share: messages and token counts, units, mistakes in users' files,
+//! atomic file writes, locks, and redaction of API keys.
 //!
 //! Nothing here knows a log format, a provider, a cache or an evaluation. An item stays here only while two crates need it.
 //!
@@ -24,8 +24,8 @@ pub mod threads;
 pub mod tokens;
 pub mod units;
 
-/// Declares an enum with a name for each variant: in JSON, in tables, on the command line. Adds `ALL`, in the order of
-/// the variants, and `name`.
+/// Declares an enum with a name for each variant, which is used in JSON, in tables and on the command line. Adds `ALL`,
+/// `name` and `Display`.
 #[macro_export]
 macro_rules! named_enum {
     ($(#[$meta:meta])* $vis:vis enum $type:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)+ }) => {
@@ -34,11 +34,11 @@ macro_rules! named_enum {
         $vis enum $type { $($(#[$doc])* #[serde(rename = $name)] $variant,)+ }
 
         impl $type {
-            /// All of them, in the order of tables.
+            /// All variants, in the order in which tables show them.
             #[allow(dead_code, reason = "a private enum may not need it")]
             $vis const ALL: [$type; [$($name),+].len()] = [$($type::$variant),+];
 
-            /// Its name.
+            /// The name of the variant.
             $vis const fn name(self) -> &'static str {
                 match self { $($type::$variant => $name,)+ }
             }
@@ -52,7 +52,7 @@ macro_rules! named_enum {
     };
 }
 
-/// Declares a name that a user or a provider chose: any text, in JSON as it is.
+/// Declares a type for a name that a user or a provider chose. It may be any text, and is a plain string in JSON.
 #[macro_export]
 macro_rules! text_name {
     ($(#[$meta:meta])* $vis:vis struct $type:ident;) => {

@@ -16,7 +16,7 @@ pub enum Locale {
 }
 
 impl Locale {
-    /// The one of two texts, or of what belongs to them, that is in this language.
+    /// The value for this language, of one for English and one for Chinese.
     pub fn pick<T>(self, english: T, chinese: T) -> T {
         match self {
             Locale::En => english,
@@ -25,12 +25,13 @@ impl Locale {
     }
 }
 
-/// The language that a user chose for all that is printed, and that of the project; 0 where there is none.
+/// The language that the user chose for all output, in the form that [`load`] reads.
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
+/// The language of the project.
 static OF_PROJECT: AtomicU8 = AtomicU8::new(0);
 
-fn stored(place: &AtomicU8) -> Option<Locale> {
-    match place.load(Ordering::Relaxed) {
+fn load(locale: &AtomicU8) -> Option<Locale> {
+    match locale.load(Ordering::Relaxed) {
         1 => Some(Locale::En),
         2 => Some(Locale::Zh),
         _ => None,
@@ -38,30 +39,30 @@ fn stored(place: &AtomicU8) -> Option<Locale> {
 }
 
 impl Locale {
-    /// The language of messages: the chosen one, else that of the project, else English. It belongs to the process, as
-    /// its terminal does: errors and warnings are worded far from the command line.
+    /// The language of messages: the user's choice, else the project's, else English. It is process-wide, like the
+    /// terminal, because errors and warnings are worded far from the command line.
     pub fn printed() -> Locale {
-        stored(&CHOSEN).or(stored(&OF_PROJECT)).unwrap_or_default()
+        load(&CHOSEN).or(load(&OF_PROJECT)).unwrap_or_default()
     }
 
-    /// The language of a report on results in this language: another one only if the user chose it.
+    /// The language of a report on results in this language: the user's choice, else this one.
     pub fn of_report(self) -> Locale {
-        stored(&CHOSEN).unwrap_or(self)
+        load(&CHOSEN).unwrap_or(self)
     }
 
-    /// Prints everything in this language, whatever the project's is.
+    /// Makes this the user's choice: everything is printed in it, whatever the project's language is.
     pub fn choose(self) {
         CHOSEN.store(self.pick(1, 2), Ordering::Relaxed);
     }
 
-    /// Prints messages in the language of the project.
+    /// Makes this the language of the project: messages are printed in it unless the user chose another.
     pub fn set_of_project(self) {
         OF_PROJECT.store(self.pick(1, 2), Ordering::Relaxed);
     }
 }
 
-/// A message in the language that is printed, as `format!` makes it: the English text, the Chinese one, and the
-/// arguments of both. Only one of them is formatted.
+/// Formats a message in the language of messages, see `Locale::printed`. Takes the English text, the Chinese one,
+/// and the arguments of both; only one text is formatted.
 #[macro_export]
 macro_rules! say {
     ($english:literal, $chinese:literal $(, $($arguments:tt)*)?) => {
@@ -72,7 +73,29 @@ macro_rules! say {
     };
 }
 
-/// Of two texts the one in the language that is printed.
+/// What failed, a verb as in "could not read", in the language that is printed.
+pub fn verb(english: &str) -> &str {
+    match (Locale::printed(), english) {
+        (Locale::En, _) => english,
+        (Locale::Zh, "compress") => "压缩",
+        (Locale::Zh, "create") => "创建",
+        (Locale::Zh, "encode") => "编码",
+        (Locale::Zh, "list") => "列出",
+        (Locale::Zh, "lock") => "锁定",
+        (Locale::Zh, "open") => "打开",
+        (Locale::Zh, "read") => "读取",
+        (Locale::Zh, "remove" | "remove from") => "删除",
+        (Locale::Zh, "rename") => "重命名",
+        (Locale::Zh, "share") => "共享",
+        (Locale::Zh, "shorten") => "截短",
+        (Locale::Zh, "start a thread for") => "启动线程用于",
+        (Locale::Zh, "sync") => "同步",
+        (Locale::Zh, "write" | "write to") => "写入",
+        (Locale::Zh, _) => english,
+    }
+}
+
+/// The text in the language of messages.
 pub fn word(english: &'static str, chinese: &'static str) -> &'static str {
     Locale::printed().pick(english, chinese)
 }

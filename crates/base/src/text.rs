@@ -1,4 +1,4 @@
-//! Short forms of texts, places in them, patterns, and control characters.
+//! Helpers for texts: short forms, line and column, patterns, strings in JSON, control characters.
 
 use std::borrow::Cow;
 
@@ -61,11 +61,12 @@ pub fn each_string(value: &mut Value, edit: &mut dyn FnMut(&mut String)) {
     }
 }
 
-/// Whether a character is shown as an escape, in terminals and on pages: texts of models, providers, files and fixtures may
-/// hold any control character, and these move cursors, write clipboards, or show one text and paste another.
+/// Whether a character is shown as an escape in terminals and on pages. Texts from models, providers, files and
+/// fixtures may contain any control character, and some of these move the cursor, write to the clipboard, or show one
+/// text and paste another.
 ///
-/// C0 without line break and tab, C1, bidirectional controls, and what takes no room, since text can be hidden in it.
-/// Joiners are not among them: scripts and emoji need them.
+/// These are C0 except line break and tab, C1, bidirectional controls, and invisible characters, in which text can be
+/// hidden. Joiners are excluded: scripts and emoji need them.
 pub fn is_shown_escaped(c: char) -> bool {
     let is_bidi = matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     let is_invisible =

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Runs `background` on a thread of its own and `here` on this one.
+/// Runs `background` on a new thread and `here` on this one.
 pub fn both<A: Send, B>(background: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
     thread::scope(|scope| {
         let background = scope.spawn(background);
@@ -12,8 +12,9 @@ pub fn both<A: Send, B>(background: impl FnOnce() -> A + Send, here: impl FnOnce
     })
 }
 
-/// The results of `of` for each number below `count`, in order. Each processor takes the next number when it is done
-/// with one: the work may differ much, such as reading files of any size.
+/// Calls `of` for each number below `count`, on all processors, and returns the results in order. A thread takes the
+/// next number when it has finished one, since numbers may mean very different amounts of work, such as files of any
+/// size.
 pub fn each<T: Send>(count: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let processors = thread::available_parallelism().map_or(1, usize::from).min(count);
     let next = AtomicUsize::new(0);
@@ -25,7 +26,7 @@ pub fn each<T: Send>(count: usize, of: impl Fn(usize) -> T + Sync) -> Vec<T> {
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The work of one thread: the numbers that it got, with their results.
+/// The work of one thread: the numbers that it took, with their results.
 fn take_numbers<T>(next: &AtomicUsize, count: usize, of: &impl Fn(usize) -> T) -> Vec<(usize, T)> {
     let numbers = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < count));
     numbers.map(|number| (number, of(number))).collect()

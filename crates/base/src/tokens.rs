@@ -1,13 +1,13 @@
 //! Token counts by one pinned offline tokenizer (o200k_base), the same for all methods.
 //!
 //! It counts as tiktoken does: a regular expression splits the text into pieces. A piece that is in the vocabulary is
-//! one token. Of any other piece every byte is a part at first; then the two neighbouring parts whose union has the
-//! lowest rank in the vocabulary are joined, again and again, until no union is in it. The parts left are the tokens.
+//! one token. Any other piece starts as one part per byte. Then the two neighbouring parts whose union has the lowest
+//! rank in the vocabulary are joined, until no union is in the vocabulary. The remaining parts are the tokens.
 //!
-//! Two crates do the same and were measured. `tiktoken-rs` takes three times as long on transcripts and panics on a
-//! few million spaces, as its regular expression goes back. `bpe-openai` is a third slower on transcripts, adds 32 MB
-//! to the program and 60 MB to its memory; only on a piece of many thousand letters without a space is its automaton
-//! faster. The counts in the tests below were made by both.
+//! Two crates do the same and were measured. `tiktoken-rs` takes three times as long on transcripts and panics on a few
+//! million spaces, because its regular expression backtracks. `bpe-openai` is a third slower on transcripts and adds
+//! 32 MB to the program and 60 MB to its memory; its automaton is faster only on a piece of many thousand letters
+//! without a space. Both give the counts in the tests below.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -19,7 +19,7 @@ use regex_automata::{Anchored, Input};
 
 use crate::units::Tokens;
 
-/// The tokens by rank, from 0, each behind a byte with its length.
+/// The tokens in the order of their ranks, from 0, each after a byte with its length.
 static VOCABULARY: &[u8] = include_bytes!("../assets/tokens/o200k_base.tokens");
 
 /// Words, numbers, signs, line ends, and white space at the end of the text.
@@ -32,8 +32,8 @@ const PIECES: &str = concat!(
     r"|\s+$",
 );
 
-/// White space that leaves its last character to what follows. The original looks ahead, `\s+(?!\S)`; this matches one
-/// character too many, which is taken off again, so that the search never goes back.
+/// White space whose last character belongs to the next piece. The original uses a lookahead, `\s+(?!\S)`. This matches
+/// one character too many, which is taken off again, so that the search never backtracks.
 const SPACES_AND_ONE: &str = r"\s+\s";
 
 /// A single white space character before anything that `PIECES` does not join it to.
@@ -42,7 +42,7 @@ const SPACE: &str = r"\s+";
 static O200K_BASE: LazyLock<Tokenizer> = LazyLock::new(Tokenizer::load);
 
 /// Counts the tokens of `text` exactly. The first call builds the vocabulary, which takes some 40 ms:
-/// callers keep counts by text digest and come here only for what they do not know.
+/// callers cache counts by text digest.
 pub fn count_tokens(text: &str) -> Tokens {
     Tokens(O200K_BASE.count(text) as u64)
 }
@@ -82,8 +82,8 @@ impl Tokenizer {
         while let Some(found) = self.pieces.find(Input::new(rest).anchored(Anchored::Yes)) {
             let matched = rest.get(..found.end()).unwrap_or(rest);
             let is_one_too_many = found.pattern().as_usize() == 1;
-            let last = matched.chars().next_back().filter(|_| is_one_too_many).map_or(0, char::len_utf8);
-            let (piece, tail) = rest.split_at(matched.len() - last);
+            let surplus = matched.chars().next_back().filter(|_| is_one_too_many).map_or(0, char::len_utf8);
+            let (piece, tail) = rest.split_at(matched.len() - surplus);
             let piece = piece.as_bytes();
             tokens += if self.ranks.contains_key(piece) { 1 } else { parts.join_all(piece, &self.ranks) };
             rest = tail;
@@ -107,7 +107,7 @@ struct PartList {
 const JOINED: usize = 0;
 
 impl PartList {
-    /// Joins the bytes of `piece`, lowest rank first; the number of parts left.
+    /// Joins the bytes of `piece`, lowest rank first, and returns the number of parts left.
     fn join_all(&mut self, piece: &[u8], ranks: &HashMap<&[u8], Rank, FixedState>) -> usize {
         self.end.clear();
         self.end.extend(1..=piece.len());
@@ -137,7 +137,7 @@ impl PartList {
         left
     }
 
-    /// Notes the union of the part that starts at `start` with the next one, if it is a token.
+    /// Queues the union of the part that starts at `start` with the next one, if it is a token.
     fn propose(&mut self, piece: &[u8], ranks: &HashMap<&[u8], Rank, FixedState>, start: usize) {
         let end = self.end[self.end[start]];
         if let Some(rank) = ranks.get(&piece[start..end]) {
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(count_tokens(""), Tokens(0));
     }
 
-    /// Numbers that look random and are the same everywhere.
+    /// Pseudo-random numbers, the same on every machine.
     fn numbers(count: usize) -> impl Iterator<Item = u32> {
         let next =
             |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));

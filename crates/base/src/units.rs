@@ -1,7 +1,7 @@
 //! Numbers with units: tokens, dollars, and the usage that a provider reports for a call.
 //!
-//! No arithmetic here turns an unknown number into 0. What was not reported stays `None` up to the printed table, which
-//! shows a dash.
+//! Arithmetic here never turns an unknown number into 0. A number that was not reported stays `None` up to the printed
+//! table, which shows a dash.
 
 use std::fmt;
 use std::iter::Sum;
@@ -45,8 +45,8 @@ impl Add for Usd {
     }
 }
 
-/// As people read it: `$0`, `$1.50`, and below a cent `$0.0040` or `<$0.0001`. `money` in `assets/report/dom.js` writes the
-/// same.
+/// Writes the amount for people: `$0`, `$1.50`, and below a cent `$0.0040` or `<$0.0001`. `money` in
+/// `assets/report/dom.js` writes the same form.
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (sign, amount) = (if self.0 < 0.0 { "-" } else { "" }, self.0.abs());
@@ -62,7 +62,7 @@ impl fmt::Display for Usd {
     }
 }
 
-/// An amount as people read it; what is unknown is a dash, never 0.
+/// Formats an amount for people; an unknown one is a dash, never 0.
 pub fn money(amount: Option<Usd>) -> String {
     amount.map_or_else(|| "–".to_owned(), |amount| amount.to_string())
 }
@@ -82,7 +82,7 @@ pub struct Usage {
     pub cached_input: Option<Tokens>,
     /// Of the input, tokens written to the provider's prompt cache.
     pub cache_write: Option<Tokens>,
-    /// Of those, tokens that are kept for an hour, which cost more. Known until the reply is priced, and not stored.
+    /// Of those, tokens kept for an hour, which cost more. Only needed to price the reply, so it is not stored.
     #[serde(skip)]
     pub cache_write_hour: Option<Tokens>,
     /// All output tokens, including reasoning.
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_amount_is_written_as_nothing_and_no_unknown_one_as_zero() {
+    fn a_small_amount_is_not_shown_as_zero_and_an_unknown_one_is_a_dash() {
         assert_eq!(money(None), "–");
         let amounts = [0.0, 0.000_01, 0.004, 0.009_99, 0.01, 1.5, 1234.5, -0.5].map(|amount| Usd(amount).to_string());
         assert_eq!(amounts, ["$0", "<$0.0001", "$0.0040", "$0.0100", "$0.01", "$1.50", "$1234.50", "-$0.50"]);

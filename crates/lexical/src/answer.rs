@@ -1,15 +1,15 @@
-//! Answering by retrieval: the passages that share the rarest terms with the question, word for word.
+//! Answers by retrieval: quotes the passages that share the rarest terms with the question.
 //!
-//! A rule cannot formulate, so it quotes: what is in the context is in the answer as it was written, and no fact is
-//! invented. A small context is given as a whole. In a larger one passages are ranked by BM25 with what their
-//! neighbours hold, since a reason often follows in the next sentence; by who said them, since what the person said
-//! holds more than what a tool printed; and by the kind of thing that the question asks for. Each passage taken lowers
-//! the weight of the terms it has, so that every part of a question is served.
+//! Rules cannot write sentences, so they quote: an answer contains only text of the context, and no fact is invented. A
+//! small context is quoted whole. In a larger one, the rank of a passage depends on three things: its BM25 score and that
+//! of its neighbours, since a reason often follows in the next sentence; its speaker, since the user's words matter more
+//! than what a tool printed; and whether it has the kind of thing that the question asks for. Each chosen passage lowers
+//! the weight of its terms, so that every part of a question is served.
 //!
-//! Limits: a passage that says the same in other words shares no term and is not found; a passage on the subject that
-//! lacks the answer is quoted all the same, so the rules admit ignorance only where a context is empty, or is too large to
-//! be quoted and has nothing related. Superseded and current values are quoted side by side, with a small preference for
-//! the later passage.
+//! Limits: a passage that says the same in other words shares no term and is not found. A passage on the subject that
+//! lacks the answer is quoted all the same, so the rules admit ignorance only if the context is empty, or if it is too
+//! large to be quoted whole and has nothing related. Superseded and current values are quoted side by side; the later
+//! passage ranks slightly higher.
 
 use std::collections::HashMap;
 
@@ -20,17 +20,16 @@ use crate::notes::rules;
 use base::text::one_line;
 use sessions::transcript::estimate_tokens;
 
-/// What is said when the context holds nothing on the question.
+/// The answer if the context has nothing related to the question.
 pub(super) const NOTHING: &str = "The context does not say.";
 const NOTHING_ZH: &str = "上下文中没有说明。";
 
-/// The size of an answer for which the prompt names no limit, in tokens. Of the facts that a whole transcript holds, an
-/// answer of 500 tokens gives 84%, of 1000 91%, of 2000 and more 93%; what is longer is not to the point.
+/// The size of an answer in tokens if the prompt names no limit. An answer of 500 tokens gives 84% of the facts in a whole
+/// transcript, one of 1000 tokens 91%, one of 2000 or more 93%. Longer answers are not to the point.
 const ROOM: u64 = 1000;
 
-/// The answer to `question` from `context`, in the form and within the limit that `instructions` name: all passages if
-/// they fit, whatever the words of the question, else those that share most with it. That related passages hold no answer,
-/// a rule cannot notice.
+/// Answers `question` from `context`, in the form and within the limit that `instructions` name. Quotes all passages if they
+/// fit, otherwise those that share most with the question. Rules cannot tell that related passages lack the answer.
 pub fn answer(context: &str, question: &str, instructions: &str) -> String {
     let form = AnswerFormat::from_instructions(instructions);
     let passages = passages(context);
@@ -45,29 +44,32 @@ pub fn answer(context: &str, question: &str, instructions: &str) -> String {
     lines.join("\n")
 }
 
-/// A request to search for `question`, if the best passage of `context` is weak: if it lacks more than half of what is
-/// asked, its neighbour included.
+/// Asks for a search for `question` if the best passage of `context`, together with the next one of its block, lacks more
+/// than half of the question's terms.
 pub fn search(context: &str, question: &str) -> Option<String> {
     let asked = terms(question);
     let passages = passages(context);
-    let held: Vec<Vec<Term>> = passages.iter().map(|passage| terms(&passage.text)).collect();
+    let passage_terms: Vec<Vec<Term>> = passages.iter().map(|passage| terms(&passage.text)).collect();
     let mut best = 0;
-    for (at, (passage, own)) in passages.iter().zip(&held).enumerate() {
-        let goes_on = passages.get(at + 1).is_some_and(|next| next.block == passage.block);
-        let beside = held.get(at + 1).filter(|_| goes_on);
-        let shared = asked.iter().filter(|term| [own].into_iter().chain(beside).any(|terms| terms.contains(term)));
+    for (at, (passage, own_terms)) in passages.iter().zip(&passage_terms).enumerate() {
+        let is_same_block = passages.get(at + 1).is_some_and(|next| next.block == passage.block);
+        let next_terms = passage_terms.get(at + 1).filter(|_| is_same_block);
+        let shared = asked
+            .iter()
+            .filter(|term| own_terms.contains(term) || next_terms.is_some_and(|terms| terms.contains(term)));
         best = best.max(shared.count());
     }
     (best * 2 < asked.len()).then(|| format!("SEARCH: {}", one_line(question)))
 }
 
-/// The answer where nothing in the context is related to the question.
+/// The answer, in the language of the question, if nothing in the context is related to it.
 fn nothing(question: &str) -> &'static str {
     if is_chinese(question) { NOTHING_ZH } else { NOTHING }
 }
-/// The characters of one passage that are quoted.
+
+/// The length of an excerpt. Only longer passages are cut.
 const QUOTED: usize = 420;
-/// What a term still weighs once a passage with it was taken.
+/// The factor on the weight of a term for each chosen passage that has it.
 const SERVED: f64 = 0.9;
 
 /// The passages of a context with an index of their terms.
@@ -107,18 +109,18 @@ impl Retriever {
 
     /// The passages that share most with the question, in their order.
     fn answer(&self, question: &str, form: AnswerFormat) -> String {
-        let chosen = self.choose(question, self.asked(question), form);
-        if chosen.is_empty() { nothing(question).to_owned() } else { self.quoted(&chosen, question, form) }
+        let chosen = self.choose(question, self.query_terms(question), form);
+        if chosen.is_empty() { nothing(question).to_owned() } else { self.quote(&chosen, question, form) }
     }
 
-    fn asked(&self, question: &str) -> Vec<QueryTerm> {
+    fn query_terms(&self, question: &str) -> Vec<QueryTerm> {
         terms(question).into_iter().map(|term| QueryTerm { weight: self.weight(term), term }).collect()
     }
 
     fn weight(&self, term: Term) -> f64 {
         let all = self.passages.len() as f64;
         let holding = self.postings.get(&term).map_or(0.0, |list| list.len() as f64);
-        // What occurs nowhere weighs as much as what occurs once: it is missing from every answer.
+        // A term that occurs nowhere weighs as much as one that occurs once.
         ((all + 1.0) / (holding.max(1.0) + 0.5)).ln().max(0.1).powf(0.8)
     }
 
@@ -126,35 +128,37 @@ impl Retriever {
     fn scores(&self, asked: &[QueryTerm]) -> Vec<f64> {
         const K: f64 = 1.2;
         const B: f64 = 0.4;
-        let mut own = vec![0.0; self.passages.len()];
+        let mut scores = vec![0.0; self.passages.len()];
         for QueryTerm { term, weight } in asked {
             for (index, count) in self.postings.get(term).into_iter().flatten() {
                 let at = *index as usize;
                 let length = self.lengths.get(at).copied().unwrap_or(1.0);
                 let scale = K * (1.0 - B + B * length / self.mean_length.max(1.0));
-                if let Some(score) = own.get_mut(at) {
+                if let Some(score) = scores.get_mut(at) {
                     *score += weight * count * (K + 1.0) / (count + scale);
                 }
             }
         }
-        own
+        scores
     }
 
-    /// Takes the best passage again and again; what it holds of the question counts less for the next, so that every
-    /// part of the question is served.
+    /// Takes the best passage repeatedly. The terms of a chosen passage count less for the next one, so that every part of
+    /// the question is served.
     fn choose(&self, question: &str, mut asked: Vec<QueryTerm>, form: AnswerFormat) -> Vec<usize> {
         let candidates = self.candidates(&QuestionKinds::from_question(question), &self.scores(&asked));
         let mut chosen: Vec<usize> = Vec::new();
         let mut room = form.tokens;
         while room > 0 && chosen.len() < form.passages {
-            let own = self.scores(&asked);
+            let scores = self.scores(&asked);
             let open = candidates.iter().filter(|(at, _)| !self.is_redundant(&chosen, *at));
-            let scored = open.map(|(at, factor)| (*at, self.around(*at, &own) * factor));
+            let scored = open.map(|(at, factor)| (*at, self.score_in_context(*at, &scores) * factor));
             let Some((best, _)) = scored.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, score)| *score > 0.0) else {
                 break;
             };
-            let held = self.passages.get(best).map(|p| terms(&p.text)).unwrap_or_default();
-            asked.iter_mut().filter(|a| held.contains(&a.term)).for_each(|a| a.weight *= SERVED);
+            let served = self.passages.get(best).map(|p| terms(&p.text)).unwrap_or_default();
+            for query in asked.iter_mut().filter(|query| served.contains(&query.term)) {
+                query.weight *= SERVED;
+            }
             let size = self.passages.get(best).map_or(0, |p| estimate_tokens(&excerpt(&p.text, &[])).0);
             if size > room && !chosen.is_empty() {
                 break;
@@ -166,29 +170,29 @@ impl Retriever {
         chosen
     }
 
-    /// The passages worth looking at closer, with what their kind is worth to the question.
-    fn candidates(&self, kinds: &QuestionKinds, own: &[f64]) -> Vec<(usize, f64)> {
-        const LOOKED_AT: usize = 160;
-        let mut all: Vec<(usize, f64)> =
-            (0..self.passages.len()).map(|at| (at, self.around(at, own))).filter(|(_, score)| *score > 0.0).collect();
+    /// The passages with the best scores, each with its [`Retriever::factor`].
+    fn candidates(&self, kinds: &QuestionKinds, scores: &[f64]) -> Vec<(usize, f64)> {
+        const CANDIDATES: usize = 160;
+        let scored = (0..self.passages.len()).map(|at| (at, self.score_in_context(at, scores)));
+        let mut all: Vec<(usize, f64)> = scored.filter(|(_, score)| *score > 0.0).collect();
         all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        all.truncate(LOOKED_AT);
+        all.truncate(CANDIDATES);
         all.into_iter().map(|(at, _)| (at, self.factor(at, kinds))).collect()
     }
 
-    /// The score of a passage with what its neighbours in the block hold.
-    fn around(&self, at: usize, own: &[f64]) -> f64 {
+    /// The score of a passage plus a part of its neighbours' in the same block.
+    fn score_in_context(&self, at: usize, scores: &[f64]) -> f64 {
         let [near, far] = [1, 2].map(|distance| {
-            let before = at.checked_sub(distance).map_or(0.0, |before| self.score_beside(at, before, own));
-            before.max(self.score_beside(at, at + distance, own))
+            let before = at.checked_sub(distance).map_or(0.0, |before| self.score_beside(at, before, scores));
+            before.max(self.score_beside(at, at + distance, scores))
         });
-        own.get(at).copied().unwrap_or(0.0) + 0.45 * near + 0.1 * far
+        scores.get(at).copied().unwrap_or(0.0) + 0.45 * near + 0.1 * far
     }
 
     /// The score of the passage at `other` if it is in the block of the one at `at`, else 0.
-    fn score_beside(&self, at: usize, other: usize, own: &[f64]) -> f64 {
+    fn score_beside(&self, at: usize, other: usize, scores: &[f64]) -> f64 {
         let is_same_block = self.passages.get(other).map(|p| p.block) == self.passages.get(at).map(|p| p.block);
-        own.get(other).copied().filter(|_| is_same_block).unwrap_or(0.0)
+        scores.get(other).copied().filter(|_| is_same_block).unwrap_or(0.0)
     }
 
     fn is_redundant(&self, chosen: &[usize], at: usize) -> bool {
@@ -196,7 +200,7 @@ impl Retriever {
         chosen.iter().any(|known| *known == at || self.passages.get(*known).map(|p| p.text.as_str()) == text)
     }
 
-    /// How well the kind of a passage goes with the kind of the question.
+    /// How well a passage suits the question by its speaker, its place and its content.
     fn factor(&self, at: usize, kinds: &QuestionKinds) -> f64 {
         let Some(passage) = self.passages.get(at) else {
             return 0.0;
@@ -208,13 +212,13 @@ impl Retriever {
             Origin::Returned => 0.55,
             Origin::Called => 0.5,
         };
-        // The later of two that say alike is the one that holds.
+        // Of two passages on the same thing, the later one is current.
         let late = 1.0 + 0.12 * at as f64 / self.passages.len().max(1) as f64;
         let tiny = if passage.text.len() < 16 { 0.6 } else { 1.0 };
         origin * late * tiny * kinds.factor(&passage.text)
     }
 
-    fn quoted(&self, chosen: &[usize], question: &str, form: AnswerFormat) -> String {
+    fn quote(&self, chosen: &[usize], question: &str, form: AnswerFormat) -> String {
         let asked = terms(question);
         let lines: Vec<String> = chosen
             .iter()
@@ -250,22 +254,22 @@ impl AnswerFormat {
     }
 }
 
-/// Whether a text has one of the words, which stand between bars.
+/// Whether `text` has one of `words`, which are separated by bars.
 fn has_any(text: &str, words: &str) -> bool {
     words.split('|').any(|word| text.contains(word))
 }
 
-/// Whether a good part of a text is ideographs.
+/// Whether more than a quarter of the characters of `text` are ideographs.
 pub fn is_chinese(text: &str) -> bool {
     let ideographs = text.chars().filter(|c| is_ideograph(*c)).count();
     ideographs * 4 > text.chars().count()
 }
 
-/// Whether a passage holds a kind of thing.
+/// Tells whether a passage has a certain kind of thing.
 type Holds = fn(&str) -> bool;
 
-/// The kinds of things that a question may ask for: alternatives of its words, what a passage that holds such a thing
-/// counts more, and whether it does.
+/// The kinds of things that a question may ask for: words of such a question, separated by bars; the factor on a passage
+/// that has such a thing; and the test whether it does.
 const KINDS: [(&str, f64, Holds); 6] = [
     ("why|reason|reject|decid|cho|alternative|为什么|原因|理由|决定|否决", 1.25, |text| {
         rules::states_decision(text) || rules::states_reason(text)
@@ -282,10 +286,10 @@ const KINDS: [(&str, f64, Holds); 6] = [
     ("left|next|still|remain|open|todo|unfinished|剩|下一步|待办|尚未|接下来", 1.3, rules::states_task),
     (USER, 1.2, rules::states_demand),
 ];
-/// Words of a question about what the person said.
+/// Words of a question about what the user said.
 const USER: &str = "user|forbid|rule|demand|word for word|complain|用户|要求|禁止|规定";
 
-/// What a question asks for, by its wording.
+/// The kinds of things that a question asks for, by its wording.
 struct QuestionKinds {
     of_user: bool,
     wanted: Vec<(f64, Holds)>,
@@ -314,7 +318,7 @@ fn has_path(text: &str) -> bool {
     })
 }
 
-/// The passage, or of a long one the stretch with the most of what was asked.
+/// The passage, or of a long one the stretch with the most terms of the question.
 fn excerpt(text: &str, asked: &[Term]) -> String {
     if text.len() <= QUOTED {
         return text.to_owned();
@@ -335,7 +339,7 @@ fn excerpt(text: &str, asked: &[Term]) -> String {
             (best, best_weight) = (start..end + 1, held);
         }
     }
-    // A long passage without blanks is cut by characters.
+    // A long passage without spaces is cut by characters.
     words.get(best).unwrap_or_default().concat().trim().chars().take(QUOTED).collect()
 }
 
@@ -378,7 +382,7 @@ ValueError: delay must not be negative. The log rotates daily.";
     }
 
     #[test]
-    fn what_the_context_does_not_hold_is_admitted() {
+    fn ignorance_is_admitted_if_the_context_has_nothing_related() {
         assert_eq!(answer("", "Which port?"), NOTHING);
         let long = format!("{CONTEXT}\n{}", "The queue drains at night. ".repeat(300));
         assert_eq!(answer(&long, "Which colours does our legend have?"), NOTHING);
@@ -395,7 +399,7 @@ ValueError: delay must not be negative. The log rotates daily.";
     }
 
     #[test]
-    fn a_long_line_is_quoted_where_it_speaks_of_the_question() {
+    fn a_long_line_is_quoted_where_it_has_terms_of_the_question() {
         let line = format!("{} the lease is 120 seconds {}", "word ".repeat(9000), "other ".repeat(9000));
         let answer = answer(&line, "How long is the lease in seconds?");
         assert!(answer.contains("the lease is 120 seconds") && answer.len() <= QUOTED, "{answer}");

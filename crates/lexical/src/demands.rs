@@ -1,4 +1,4 @@
-//! What a question demands of the form of its answer and of what stays out of it, by rules.
+//! The demands of a question on the form of its answer and on what to leave out, read by rules.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use base::text::pattern;
 pub(super) struct Demands {
     /// The share of the demands on its form that it meets; `None` where there are none.
     pub form: Option<f64>,
-    /// The same of what was to stay out.
+    /// The same for the demands to leave something out.
     pub constraints: Option<f64>,
 }
 
@@ -25,12 +25,13 @@ static NO_EARLIER: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"leave (?:out )?earlier values(?: out)?\b|略去早先的值"));
 
 impl Demands {
-    /// `names_superseded`: whether the answer names a superseded value, as past or as current.
-    pub(super) fn read(question: &str, response: &str, names_superseded: bool) -> Demands {
+    /// Reads the demands of `question` and checks `response` against them. `names_superseded`: the response names a
+    /// superseded value, as past or as current.
+    pub(super) fn from_question(question: &str, response: &str, names_superseded: bool) -> Demands {
         let lines: Vec<&str> = response.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let bullets = first_group(&BULLETS, question).and_then(number);
         let form = [
-            bullets.map(|due| lines.len() == due && lines.iter().all(|line| line.starts_with(['-', '*', '•']))),
+            bullets.map(|count| lines.len() == count && lines.iter().all(|line| line.starts_with(['-', '*', '•']))),
             ONE_LINE.is_match(question).then_some(lines.len() == 1),
             first_group(&OPENING, question).map(|opening| response.starts_with(opening)),
         ];
@@ -42,10 +43,10 @@ impl Demands {
     }
 }
 
-/// What the first group that takes part in the match holds.
+/// The text of the first group that takes part in the match.
 fn first_group<'q>(pattern: &Regex, question: &'q str) -> Option<&'q str> {
-    let found = pattern.captures(question)?;
-    let group = found.iter().skip(1).flatten().next()?;
+    let captures = pattern.captures(question)?;
+    let group = captures.iter().skip(1).flatten().next()?;
     Some(group.as_str())
 }
 
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     fn met(question: &str, response: &str) -> (Option<f64>, Option<f64>) {
-        let demands = Demands::read(question, response, response.contains("8080"));
+        let demands = Demands::from_question(question, response, response.contains("8080"));
         (demands.form, demands.constraints)
     }
 

@@ -1,4 +1,4 @@
-//! What a span holds that is worth keeping, each entry with its worth.
+//! Gathers what is worth keeping of a span, as entries with a score.
 
 use super::terms::{Term, terms};
 use crate::notes::{SessionNotes, file_entry, rules};
@@ -23,13 +23,13 @@ named_enum! {
         Error = "error",
         State = "state",
         Next = "next",
-        /// What was under a heading that names no kind.
+        /// An entry of a former summary under a heading that names no kind.
         Other = "other",
     }
 }
 
 impl Kind {
-    /// Its share of the room.
+    /// The share of a summary's room for entries of this kind.
     pub(super) fn share(self) -> f64 {
         match self {
             Kind::Intent => 0.1,
@@ -65,9 +65,9 @@ pub(super) struct Entry {
 
 impl Entry {
     /// An entry of a former summary.
-    pub(super) fn carried(kind: Kind, text: &str, order: usize) -> Entry {
+    pub(super) fn from_summary(kind: Kind, text: &str, order: usize) -> Entry {
         let text = text.strip_prefix(kind.name()).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(text).to_owned();
-        // Demands do not age; what was next is mostly done by now.
+        // Demands do not age; most next steps are done by now.
         let lasting = match kind {
             Kind::Demand => DEMANDED,
             Kind::Decision => DECIDED,
@@ -87,7 +87,7 @@ impl Entry {
     }
 }
 
-/// Adds what `span` holds to the entries of a former summary, which give way where it says something newer.
+/// Adds what `span` has to the entries of a former summary. Newer entries replace older ones on the same subject.
 pub(super) fn gather(span: &[Message], focus: &str, entries: &mut Vec<Entry>) {
     let notes = SessionNotes::from_messages(span);
     let mut gathered = EntryCollector { entries, focus: terms(focus) };
@@ -98,10 +98,10 @@ pub(super) fn gather(span: &[Message], focus: &str, entries: &mut Vec<Entry>) {
     gathered.add_ending(span);
 }
 
-/// What the user demands, and what was decided, counts against other words.
+/// The factors on the scores of demands and of decisions.
 const DEMANDED: f64 = 3.0;
 const DECIDED: f64 = 1.2;
-/// The characters that one file may take.
+/// The most characters of an entry on a file.
 const FILE: usize = 130;
 
 struct EntryCollector<'a> {
@@ -150,7 +150,7 @@ impl EntryCollector<'_> {
         }
     }
 
-    /// Settings: the value seen last stands, older ones go.
+    /// Adds settings. The value seen last replaces older ones.
     fn add_values(&mut self, notes: &SessionNotes) {
         for (key, value) in &notes.values {
             self.entries.retain(|known| {
@@ -200,7 +200,7 @@ impl EntryCollector<'_> {
         }
     }
 
-    /// What the session ends with is what goes on: the last words of both speakers.
+    /// Adds the last words of both speakers as next steps, because the work goes on from there.
     fn add_ending(&mut self, span: &[Message]) {
         let near_end = span.len() - span.len() / 4;
         let user = last_words(span, Role::User).filter(|(at, _)| *at >= near_end);

@@ -1,10 +1,10 @@
 //! Grading by rules: which of the expected facts the answer asserts, and where.
 //!
-//! It sees what any judge sees. The ground truth decides, never the context. A fact is asserted where one
-//! of its spellings occurs in the answer and the words around it neither deny it nor report it as rejected. A
-//! superseded fact that is asserted too leaves two candidates for one fact, which then counts half. Each aspect has
-//! a signal of its own. Where no facts are known, the words of the reference answer stand for them; without it, those of
-//! the answer that its context has.
+//! The rules see what any judge sees. The ground truth decides, never the context. A fact is asserted if one of its
+//! spellings occurs in the answer and the words around it neither deny it nor report it as rejected. A superseded fact
+//! that is asserted too leaves two candidates for one fact, which then counts half. Each aspect has a signal of its
+//! own. If no facts are known, the words of the reference answer replace them; without a reference answer, the words of
+//! the answer do, and count if its context has them.
 //!
 //! Limits: rules know no meaning. A paraphrase that no spelling covers is not found, and where the question itself is about
 //! what was rejected, words of rejection are ignored.
@@ -31,7 +31,7 @@ pub struct GradedAnswer<'a> {
     pub expected_facts: &'a [Fact],
     /// What was true once and no longer is: stated as current, it is wrong.
     pub superseded_facts: &'a [Fact],
-    /// An answer that is right. One that admits ignorance says that the question has no answer.
+    /// A right answer. If it admits ignorance, the question has no answer.
     pub reference_answer: Option<&'a str>,
 }
 
@@ -54,10 +54,10 @@ named_enum! {
         OpenWork = "open_work",
         /// The share of the facts, said with a reason or a decision.
         Reasons = "reasons",
-        /// The share of the demands on its form that it meets, or else whether it gives any of what was asked for, however
-        /// long it is.
+        /// The share of the demands on its form that it meets; without such demands, whether it gives any of what was asked
+        /// for, however long it is.
         Form = "form",
-        /// The same of what the question wants left out.
+        /// The same for the demands to leave something out.
         Constraints = "constraints",
     }
 }
@@ -71,8 +71,8 @@ pub struct LiteralGrade {
     stale: usize,
     /// What the question demands besides facts.
     demands: Demands,
-    /// The facts in words.
-    words: String,
+    /// What was found and what was not, in words.
+    reasoning: String,
 }
 
 /// An expected fact and what the answer says about it.
@@ -80,7 +80,7 @@ pub struct LiteralGrade {
 struct FoundFact {
     asserted: bool,
     is_path: bool,
-    /// The line around it says something about the path, beside naming it.
+    /// The line around it says something about the path besides naming it.
     described: bool,
     /// The line around it states open work.
     in_task: bool,
@@ -89,7 +89,7 @@ struct FoundFact {
 }
 
 impl FoundFact {
-    /// What stands for a fact where none is known. It counts wherever it is.
+    /// A stand-in for a fact if none is known. It counts wherever it is.
     fn placeless(asserted: bool) -> FoundFact {
         FoundFact { asserted, is_path: false, described: true, in_task: true, in_reason: true }
     }
@@ -101,10 +101,10 @@ fn find_stale<'f>(response: &str, superseded: &'f [Fact], expected: &[FactFinder
     superseded.iter().zip(current).filter(|(_, is_current)| *is_current).map(|(fact, _)| fact).collect()
 }
 
-/// No facts are known: words of the reference answer stand for them, or, without it, what of the answer its context has.
+/// Grades by words, without known facts: those of the reference answer or, without one, those of the answer itself.
 fn grade_words(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
     let response = graded.answer.trim();
-    let demands = Demands::read(graded.question, response, false);
+    let demands = Demands::from_question(graded.question, response, false);
     let reference = graded.reference_answer;
     if reference.is_some_and(admits) {
         return grade_unanswerable(response, demands, locale);
@@ -113,9 +113,9 @@ fn grade_words(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
     let (expected, text) = reference.map_or((response, context), |reference| (reference, response));
     let in_text = terms(text);
     let is_admission = admits(response);
-    let found: Vec<bool> = terms(expected).iter().map(|term| !is_admission && in_text.contains(term)).collect();
-    let (count, all) = (found.iter().filter(|found| **found).count(), found.len());
-    let words = match reference {
+    let asserted: Vec<bool> = terms(expected).iter().map(|term| !is_admission && in_text.contains(term)).collect();
+    let (count, all) = (asserted.iter().filter(|asserted| **asserted).count(), asserted.len());
+    let reasoning = match reference {
         Some(_) => locale.pick(
             format!("By literal matching. Words of the reference answer in the answer: {count} of {all}."),
             format!("按字面匹配。参考答案的词语中，回答包含 {count} 个，共 {all} 个。"),
@@ -127,10 +127,10 @@ fn grade_words(graded: &GradedAnswer<'_>, locale: Locale) -> LiteralGrade {
             format!("按字面匹配，正确答案未知。回答的词语中，上下文包含 {count} 个，共 {all} 个。"),
         ),
     };
-    LiteralGrade { facts: found.into_iter().map(FoundFact::placeless).collect(), stale: 0, demands, words }
+    LiteralGrade { facts: asserted.into_iter().map(FoundFact::placeless).collect(), stale: 0, demands, reasoning }
 }
 
-/// The characters of an answer in which an admission counts; further on, the words may be quoted ones.
+/// The characters of an answer in which an admission counts; further on, its words may be a quotation.
 const BEGINNING: usize = 240;
 
 /// Whether a text begins by saying that the record does not have the answer.
@@ -139,10 +139,10 @@ fn admits(text: &str) -> bool {
     abstains(&beginning)
 }
 
-/// The material does not hold the answer: to say so is all there is to do right, as if it were the one expected fact.
+/// Grades the answer to a question that the material does not answer. Saying so counts as the one expected fact.
 fn grade_unanswerable(response: &str, demands: Demands, locale: Locale) -> LiteralGrade {
     let asserted = admits(response);
-    let words = match asserted {
+    let reasoning = match asserted {
         true => locale.pick(
             "The material does not hold the answer, and the answer says so.",
             "材料中没有答案，回答也说明了这一点。",
@@ -152,7 +152,7 @@ fn grade_unanswerable(response: &str, demands: Demands, locale: Locale) -> Liter
             "材料中没有答案，回答却作出了断言。",
         ),
     };
-    LiteralGrade { facts: vec![FoundFact::placeless(asserted)], stale: 0, demands, words: words.to_owned() }
+    LiteralGrade { facts: vec![FoundFact::placeless(asserted)], stale: 0, demands, reasoning: reasoning.to_owned() }
 }
 
 fn find_fact(
@@ -175,22 +175,22 @@ fn find_fact(
     }
 }
 
-fn describe(expected: &[Fact], facts: &[FoundFact], outdated: &[&Fact], locale: Locale) -> String {
-    let (found, missing): (Vec<_>, Vec<_>) = expected.iter().zip(facts).partition(|(_, found)| found.asserted);
+fn describe(expected: &[Fact], facts: &[FoundFact], stale: &[&Fact], locale: Locale) -> String {
+    let (found, missing): (Vec<_>, Vec<_>) = expected.iter().zip(facts).partition(|(_, fact)| fact.asserted);
     let found = quoted_names(found.into_iter().map(|(fact, _)| fact), locale);
     let missing = quoted_names(missing.into_iter().map(|(fact, _)| fact), locale);
-    let mut words = locale.pick(
+    let mut reasoning = locale.pick(
         format!("By literal matching. Facts found: {found}. Facts missing: {missing}."),
         format!("按字面匹配。找到的事实：{found}。缺少的事实：{missing}。"),
     );
-    if !outdated.is_empty() {
-        let outdated = quoted_names(outdated.iter().copied(), locale);
-        words.push_str(&locale.pick(
-            format!(" Superseded facts stated as current: {outdated}."),
-            format!("当作现状陈述的过时事实：{outdated}。"),
+    if !stale.is_empty() {
+        let stale = quoted_names(stale.iter().copied(), locale);
+        reasoning.push_str(&locale.pick(
+            format!(" Superseded facts stated as current: {stale}."),
+            format!("当作现状陈述的过时事实：{stale}。"),
         ));
     }
-    words
+    reasoning
 }
 
 fn quoted_names<'f>(facts: impl Iterator<Item = &'f Fact>, locale: Locale) -> String {
@@ -205,7 +205,7 @@ fn asserts(folded: &str, fact: &FactFinder, reads_rejection: bool) -> bool {
     fact.ranges(folded).iter().any(|place| !reads_rejection || !is_denied(folded, place))
 }
 
-/// What a fact counts that occurs in the answer, but not in the kind of line that a criterion asks for.
+/// What a fact counts that the answer asserts, but not in the kind of line that a criterion asks for.
 const ELSEWHERE: f64 = 0.7;
 
 impl LiteralGrade {
@@ -222,11 +222,11 @@ impl LiteralGrade {
         let expected = graded.expected_facts.iter().zip(&finders);
         let facts: Vec<FoundFact> =
             expected.map(|(fact, finder)| find_fact(fact, finder, &folded, &lines, reads_rejection)).collect();
-        let outdated = find_stale(response, graded.superseded_facts, &finders);
-        let words = describe(graded.expected_facts, &facts, &outdated, locale);
+        let stale = find_stale(response, graded.superseded_facts, &finders);
+        let reasoning = describe(graded.expected_facts, &facts, &stale, locale);
         let names_superseded = FactFinder::all(graded.superseded_facts).iter().any(|fact| fact.occurs_in(&folded));
-        let demands = Demands::read(graded.question, response, names_superseded);
-        LiteralGrade { stale: outdated.len(), demands, words, facts }
+        let demands = Demands::from_question(graded.question, response, names_superseded);
+        LiteralGrade { stale: stale.len(), demands, reasoning, facts }
     }
 
     /// The grade for an aspect, from 0 to 5.
@@ -236,7 +236,7 @@ impl LiteralGrade {
 
     /// What was found and what was not, in a sentence or two.
     pub fn reasoning(&self) -> &str {
-        &self.words
+        &self.reasoning
     }
 
     /// The signal of an aspect, from 0 to 1.
@@ -250,8 +250,8 @@ impl LiteralGrade {
             Aspect::Details => self.share_of(|fact| !fact.is_path, |_| true),
             Aspect::OpenWork => self.share_of(|_| true, |fact| fact.in_task),
             Aspect::Reasons => self.share_of(|_| true, |fact| fact.in_reason),
-            Aspect::Form => self.demands.form.unwrap_or_else(|| self.response()),
-            Aspect::Constraints => self.demands.constraints.unwrap_or_else(|| self.response()),
+            Aspect::Form => self.demands.form.unwrap_or_else(|| self.responsiveness()),
+            Aspect::Constraints => self.demands.constraints.unwrap_or_else(|| self.responsiveness()),
         }
     }
 
@@ -263,8 +263,8 @@ impl LiteralGrade {
         self.asserted() / (self.facts.len() as f64).max(1.0)
     }
 
-    /// The right share of what is asserted. A fact with a superseded candidate beside it counts half; of the missing
-    /// ones every second is taken to have a wrong value in its place.
+    /// The share of what is asserted that is right. A fact with a superseded candidate beside it counts half. Of the missing
+    /// facts, half are assumed to have a wrong value in their place.
     fn accuracy(&self) -> f64 {
         let (asserted, stale) = (self.asserted(), self.stale as f64);
         let contested = stale.min(asserted);
@@ -277,7 +277,7 @@ impl LiteralGrade {
         (self.asserted() - self.stale as f64).max(0.0) / (self.facts.len() as f64).max(1.0)
     }
 
-    /// The share found of the facts that a criterion is `about`, or of all if it is about none. One that does not occur
+    /// The asserted share of the facts that a criterion is `about`, or of all facts if it is about none. A fact that is not
     /// in the `right_place` counts less.
     fn share_of(&self, about: impl Fn(&FoundFact) -> bool, right_place: impl Fn(&FoundFact) -> bool) -> f64 {
         let chosen: Vec<&FoundFact> = self.facts.iter().filter(|fact| about(fact)).collect();
@@ -290,8 +290,9 @@ impl LiteralGrade {
         worths.sum::<f64>() / (chosen.len() as f64).max(1.0)
     }
 
-    /// Whether the answer gives any of what was asked for. Not how concise it is: the stand-in that answers quotes.
-    fn response(&self) -> f64 {
+    /// 1 if the answer gives any of what was asked for, else 0. Its length does not count, because the stand-in that answers
+    /// quotes.
+    fn responsiveness(&self) -> f64 {
         f64::from(u8::from(self.asserted() > 0.0))
     }
 }
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_padding_nor_orders_to_the_judge_move_it() {
+    fn neither_padding_nor_orders_to_the_judge_change_the_grade() {
         let padding = "As was said before, this is a good question. ".repeat(30);
         assert_eq!(graded(&format!("{padding}Port 8081."), &["8081"], None), [5, 5, 5]);
         assert_eq!(graded(&format!("{padding}Port 80."), &["8081"], None), [0, 0, 0]);
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn without_facts_the_words_of_the_reference_answer_stand_for_them() {
+    fn without_facts_the_words_of_the_reference_answer_replace_them() {
         let reference = Some("It moved to port 8081, because nginx holds 8080.");
         assert_eq!(graded("Port 8081: it moved because nginx holds 8080.", &[], reference), [5, 5, 5]);
         assert_eq!(graded("Redis was chosen for its speed.", &[], reference), [0, 0, 0]);
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_truth_the_context_stands_for_it() {
+    fn without_a_reference_answer_the_context_decides() {
         let context = Some("nginx holds port 8080, so the server moved to port 8081");
         let score = |answer: &str| {
             accuracy(GradedAnswer { question: "Which port?", answer, context, ..GradedAnswer::default() })

@@ -7,23 +7,23 @@ use regex::Regex;
 use super::gather::Kind;
 use base::text::pattern;
 
-/// How prompts write a heading: Markdown headings, bold lines, numbered titles with a colon, XML tags. A prompt uses one
-/// of them; what looks like another is emphasis or material.
-static PATTERNS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
+/// How prompts write a heading: Markdown headings, bold lines, numbered titles with a colon, XML tags. A prompt uses one of
+/// these ways; text that looks like another is emphasis or material.
+static HEADINGS: LazyLock<[Regex; 4]> = LazyLock::new(|| {
     [
         r"^#{1,6}\s*([^\s#].*?)\s*:?$",
         r"^(?:[-*]\s+|\d+[.)]\s+)?\*\*([^*]+?):?\*\*",
         r"^\d+[.)]\s+(\p{Lu}[^:.{]{1,60}):",
         r"^<([a-z]+(?:_[a-z]+)*)>$",
     ]
-    .map(|pattern| Regex::new(pattern).expect("a constant that the tests compile"))
+    .map(pattern)
 });
 
 /// The headings that a prompt asks for, each with the number of its line, from 0.
 pub fn prompt_headings(prompt: &str) -> Vec<(usize, &str)> {
     let lines: Vec<&str> = prompt.lines().map(str::trim).collect();
-    let mut ways = PATTERNS.iter().map(|pattern| headings_by(pattern, &lines));
-    ways.find(|headings| !headings.is_empty()).unwrap_or_default()
+    let mut by_pattern = HEADINGS.iter().map(|pattern| headings_by(pattern, &lines));
+    by_pattern.find(|headings| !headings.is_empty()).unwrap_or_default()
 }
 
 fn headings_by<'p>(pattern: &Regex, lines: &[&'p str]) -> Vec<(usize, &'p str)> {
@@ -31,7 +31,7 @@ fn headings_by<'p>(pattern: &Regex, lines: &[&'p str]) -> Vec<(usize, &'p str)> 
     for (at, line) in lines.iter().copied().enumerate() {
         // A tag around a variable marks material; one around anything else is a section to be written.
         let is_material = lines.get(at + 1).is_some_and(|next| next.starts_with("{{"));
-        let heading = pattern.captures(line).and_then(|found| found.get(1)).filter(|_| !is_material);
+        let heading = pattern.captures(line).and_then(|captures| captures.get(1)).filter(|_| !is_material);
         headings.extend(heading.map(|heading| (at, heading.as_str())));
     }
     headings
@@ -71,8 +71,9 @@ fn give_each_kind_one_place(sections: &mut [PromptSection]) {
         let Some(place) = naming.min_by_key(|(_, section)| section.kinds.len()).map(|(place, _)| place) else {
             continue;
         };
-        let others = sections.iter_mut().enumerate().filter(|(other, _)| *other != place);
-        others.for_each(|(_, section)| section.kinds.retain(|known| *known != kind));
+        for (_, section) in sections.iter_mut().enumerate().filter(|(other, _)| *other != place) {
+            section.kinds.retain(|known| *known != kind);
+        }
     }
 }
 
@@ -96,8 +97,8 @@ const BY_WORD: &[(&[&str], &[Kind])] = &[
 
 pub(super) fn kinds_of(heading: &str) -> Vec<Kind> {
     let lower = heading.to_lowercase();
-    let found = BY_WORD.iter().find(|(words, _)| words.iter().any(|word| lower.contains(word)));
-    found.map(|(_, kinds)| kinds.to_vec()).unwrap_or_default()
+    let entry = BY_WORD.iter().find(|(words, _)| words.iter().any(|word| lower.contains(word)));
+    entry.map(|(_, kinds)| kinds.to_vec()).unwrap_or_default()
 }
 
 /// Nouns for kinds of content in a sentence. Headings are matched more freely.
@@ -133,10 +134,10 @@ pub(super) fn wants_copy(prompt: &str) -> bool {
 pub(super) fn limit(prompt: &str) -> Option<u64> {
     static LIMIT: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"(?i)(\d[\d,]*)[\s-]*(words?\b|tokens?\b|characters?\b|个?词|个?字|个?令牌)"));
-    let limits = LIMIT.captures_iter(prompt).filter_map(|found| {
-        let number: u64 = found.get(1)?.as_str().replace(',', "").parse().ok()?;
-        let unit = found.get(2)?.as_str().to_lowercase();
-        // A word is about 4 tokens for each 3, a character of English a quarter of one, of Chinese a whole one.
+    let limits = LIMIT.captures_iter(prompt).filter_map(|captures| {
+        let number: u64 = captures.get(1)?.as_str().replace(',', "").parse().ok()?;
+        let unit = captures.get(2)?.as_str().to_lowercase();
+        // 3 words are about 4 tokens. A character of English is a quarter of a token, one of Chinese a whole token.
         Some(match unit.chars().next()? {
             'w' => number.saturating_mul(4) / 3,
             'c' => number / 4,
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_stands_under_its_most_specific_heading() {
+    fn a_kind_goes_under_its_most_specific_heading() {
         let sections = sections("## Session intent\n## Constraints\n## Banana\n");
         let kinds: Vec<&[Kind]> = sections.iter().map(|section| &section.kinds[..]).collect();
         assert_eq!(kinds, [&[Kind::Intent][..], &[Kind::Demand], &[]]);

@@ -1,10 +1,9 @@
 //! Rules about texts, in English and Chinese, that need no model: the same result each time, at no cost.
 //!
 //! - [`facts`] finds exact facts (a path, a number, an error message) in a text or a session, however they are spelled.
-//! - [`claims`] reads what a text says of a fact: that it holds, that it no longer does, or that nothing is known.
+//! - [`claims`] reads what a text says about a fact: that it holds, that it no longer does, or that nothing is known.
 //! - [`notes`] takes notes on a session: files, failures, decisions, open tasks.
-//! - [`LiteralGrade`] grades an answer by what it must contain; [`answer()`] and [`summarize`] stand in for a model where a
-//!   test wants none.
+//! - [`LiteralGrade`] grades an answer by the facts it must contain; [`answer()`] and [`summarize`] stand in for a model.
 //!
 //! ```
 //! use compeval_lexical::facts::Fact;
@@ -27,7 +26,7 @@
 //! assert_eq!(grade("It is not 8081 but 8080."), 0);
 //! ```
 //!
-//! Nothing here knows requests, prompts' templates, methods or models, asks a network, or writes a file.
+//! The crate knows nothing of requests, prompt templates, methods or models. It uses no network and writes no file.
 
 mod terms;
 pub mod facts;

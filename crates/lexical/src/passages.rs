@@ -29,21 +29,21 @@ pub(super) struct Passage {
 
 /// Cuts a context or transcript into passages.
 pub(super) fn passages(text: &str) -> Vec<Passage> {
-    let mut cut = Cut::default();
+    let mut collector = PassageCollector::default();
     match read_transcript(text) {
-        Some(messages) => messages.iter().for_each(|message| cut.add_message(message)),
-        None => cut.add_plain(text),
+        Some(messages) => messages.iter().for_each(|message| collector.add_message(message)),
+        None => collector.add_plain(text),
     }
-    cut.passages
+    collector.passages
 }
 
 #[derive(Default)]
-struct Cut {
+struct PassageCollector {
     passages: Vec<Passage>,
     block: usize,
 }
 
-impl Cut {
+impl PassageCollector {
     fn push(&mut self, origin: Origin, text: &str) {
         let text = text.trim();
         if text.chars().any(char::is_alphanumeric) {
@@ -80,8 +80,8 @@ impl Cut {
         let (short, long): (Vec<_>, Vec<_>) = arguments
             .iter()
             .partition(|(_, value)| value.as_str().is_none_or(|text| !text.contains('\n') && text.len() < 400));
-        let words = short.iter().map(|(_, value)| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
-        let head: Vec<String> = [call.function.name.clone()].into_iter().chain(words).collect();
+        let values = short.iter().map(|(_, value)| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        let head: Vec<String> = [call.function.name.clone()].into_iter().chain(values).collect();
         self.push(Origin::Called, &head.join(" "));
         for (_, value) in long {
             value.as_str().unwrap_or_default().lines().for_each(|line| self.push(Origin::Called, line));
@@ -92,7 +92,7 @@ impl Cut {
 /// Reads a rendered transcript back into messages; `None` for any other text.
 pub fn read_transcript(text: &str) -> Option<Vec<Message>> {
     speaker(text.lines().next()?)?;
-    let mut reader = Reader::default();
+    let mut reader = TranscriptReader::default();
     let mut after_blank = true;
     for line in text.lines() {
         match speaker(line).filter(|_| after_blank) {
@@ -115,14 +115,15 @@ fn speaker(line: &str) -> Option<Role> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct TranscriptReader {
     messages: Vec<Message>,
     /// Ids of calls whose results are still to come, in order.
     open: Vec<String>,
+    /// How many calls were read.
     calls: usize,
 }
 
-impl Reader {
+impl TranscriptReader {
     fn open_message(&mut self, role: Role) {
         let mut message = Message::text(role, "");
         if role == Role::Tool && !self.open.is_empty() {

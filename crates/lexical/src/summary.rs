@@ -1,4 +1,4 @@
-//! Compression by extraction: sentences that say something exact, under the headings that were asked for.
+//! Compression by extraction: sentences that say something exact, under the headings that the prompt asks for.
 
 use super::gather::{Entry, Kind, gather};
 use super::instructions::{PromptSection, kinds_of, limit, sections, wants_copy};
@@ -11,11 +11,11 @@ use sessions::transcript::{Message, Role, count_tokens, estimate_tokens};
 pub struct SummaryPrompt<'a> {
     /// The rendered messages; a former summary may come first as the assistant's message.
     pub transcript: &'a str,
-    /// The summary that the new one takes the place of; empty where there is none.
+    /// The summary that the new one replaces; empty if there is none.
     pub previous_summary: &'a str,
     /// What the work goes on with.
     pub focus_topic: &'a str,
-    /// The size to keep; where it is `None`, that of the prompt.
+    /// The size to keep to, in tokens. If the prompt names a smaller one, that counts.
     pub target_tokens: Option<u64>,
     /// The prompt as its author wrote it, without values.
     pub instructions: &'a str,
@@ -25,40 +25,40 @@ pub struct SummaryPrompt<'a> {
 const SIZE: u64 = 1500;
 /// The share of the size for a heading whose words name no kind.
 const OTHER: f64 = 0.1;
-/// The share of the size that is left to the headings, however many there are.
+/// The share of the size that is reserved for the headings, however many there are.
 const HEADINGS: f64 = 0.04;
 /// The summary of a prompt that asks for nothing known.
 const NOT_UNDERSTOOD: &str = "(The rule-based stand-in found nothing in the prompt that it understands: no heading, no \
 kind of content such as files, decisions or errors. It extracted nothing.)";
 
-/// Writes the summary that the prompt asks for. Each kind of content has the room that it would have if all were asked
-/// for, so a heading that is removed is content lost, and gives the others nothing.
+/// Writes the summary that the prompt asks for. Each kind of content has the room that it would have if the prompt asked for
+/// all kinds. So removing a heading loses its content and gives the others no room.
 pub fn summarize(given: &SummaryPrompt<'_>) -> String {
     let sections = sections(given.instructions);
     let limit = [given.target_tokens, limit(given.instructions)].into_iter().flatten().min().unwrap_or(SIZE);
     if sections.is_empty() {
         let is_copy = wants_copy(given.instructions);
-        return if is_copy { copied(given, limit) } else { NOT_UNDERSTOOD.to_owned() };
+        return if is_copy { copy(given, limit) } else { NOT_UNDERSTOOD.to_owned() };
     }
     let mut span =
         read_transcript(given.transcript).unwrap_or_else(|| vec![Message::text(Role::User, given.transcript)]);
-    let mut entries = carried(given.previous_summary, 0);
-    entries.extend(carried(&history(&mut span), entries.len()));
+    let mut entries = former_entries(given.previous_summary, 0);
+    entries.extend(former_entries(&take_summary(&mut span), entries.len()));
     gather(&span, given.focus_topic, &mut entries);
-    // Rooms are allocated by estimate. What comes out too large shrinks everywhere alike, and as much as if every kind of
-    // content were asked for: otherwise a heading that is removed would give its room to the others.
+    // Room is allocated by estimate. A summary that comes out too large shrinks everywhere alike, and by as much as if the
+    // prompt asked for every kind of content: otherwise removing a heading would give its room to the others.
     let everything = [PromptSection { heading: "Everything".to_owned(), kinds: Kind::ALL.to_vec() }];
     let mut room = limit as f64;
     for sections in [&everything[..], &sections] {
-        while room > limit as f64 / 10.0 && count_tokens(&written(sections, &entries, room)).0 > limit {
+        while room > limit as f64 / 10.0 && count_tokens(&write(sections, &entries, room)).0 > limit {
             room *= 0.95;
         }
     }
-    written(&sections, &entries, room)
+    write(&sections, &entries, room)
 }
 
 /// The lines of the former summary and the transcript, cut where the limit of a model's reply would cut them.
-fn copied(given: &SummaryPrompt<'_>, limit: u64) -> String {
+fn copy(given: &SummaryPrompt<'_>, limit: u64) -> String {
     let mut left = limit;
     let mut lines = Vec::new();
     for line in given.previous_summary.lines().chain(given.transcript.lines()) {
@@ -72,8 +72,8 @@ fn copied(given: &SummaryPrompt<'_>, limit: u64) -> String {
     lines.join("\n")
 }
 
-/// Takes a former summary out of the span: the assistant's first message, if it has headings.
-fn history(span: &mut Vec<Message>) -> String {
+/// Takes a former summary out of the span: its first message, if the assistant wrote it with headings.
+fn take_summary(span: &mut Vec<Message>) -> String {
     match span.first() {
         Some(first) if first.role == Role::Assistant && first.content.trim_start().starts_with("## ") => {
             span.remove(0).content
@@ -82,8 +82,8 @@ fn history(span: &mut Vec<Message>) -> String {
     }
 }
 
-/// The entries of a former summary, by the kind of the heading they are under; `first` is the order of the first.
-fn carried(summary: &str, first: usize) -> Vec<Entry> {
+/// The entries of a former summary, with the kind of the heading they are under; `first` is the order of the first.
+fn former_entries(summary: &str, first: usize) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut kinds: Vec<Kind> = Vec::new();
     for line in summary.lines() {
@@ -93,7 +93,7 @@ fn carried(summary: &str, first: usize) -> Vec<Entry> {
         }
         let text = line.trim().trim_start_matches("- ").trim();
         if !text.is_empty() && !is_none_mark(text) {
-            entries.push(Entry::carried(Kind::labelled(text, &kinds), text, first + entries.len()));
+            entries.push(Entry::from_summary(Kind::labelled(text, &kinds), text, first + entries.len()));
         }
     }
     entries
@@ -103,7 +103,7 @@ fn is_none_mark(text: &str) -> bool {
     matches!(text, "(none)" | "（无）")
 }
 
-fn written(sections: &[PromptSection], entries: &[Entry], limit: f64) -> String {
+fn write(sections: &[PromptSection], entries: &[Entry], limit: f64) -> String {
     let limit = limit * (1.0 - HEADINGS);
     let rooms = token_budgets(entries, limit);
     let wanted: Vec<Kind> = sections.iter().flat_map(|section| section.kinds.iter().copied()).collect();
@@ -113,7 +113,7 @@ fn written(sections: &[PromptSection], entries: &[Entry], limit: f64) -> String 
         text.push_str(&format!("## {heading}\n"));
         let mut lines = 0;
         for kind in kinds {
-            let room = rooms.iter().find(|(of, _)| of == kind).map_or(0.0, |(_, room)| *room);
+            let room = rooms.iter().find(|(other, _)| other == kind).map_or(0.0, |(_, room)| *room);
             let chosen = best_within(entries.iter().filter(|entry| entry.kind == *kind), room);
             lines += chosen.len();
             chosen.iter().for_each(|entry| text.push_str(&entry.line(kinds.len() > 1)));
@@ -137,7 +137,7 @@ fn size(entry: &Entry) -> f64 {
     estimate_tokens(&entry.text).0 as f64 + 2.0
 }
 
-/// The tokens each kind may take, whichever of them the prompt asks for.
+/// The tokens that each kind may take, whether or not the prompt asks for it.
 fn token_budgets(entries: &[Entry], limit: f64) -> Vec<(Kind, f64)> {
     let wants = Kind::ALL.map(|kind| {
         let need: f64 = entries.iter().filter(|entry| entry.kind == kind).map(size).sum();
@@ -146,7 +146,7 @@ fn token_budgets(entries: &[Entry], limit: f64) -> Vec<(Kind, f64)> {
     Kind::ALL.into_iter().zip(allocate(&wants, limit)).collect()
 }
 
-/// The entries that are worth most, as many as fit into `room` tokens, in their order.
+/// The entries with the highest scores that fit into `room` tokens, in their order.
 fn best_within<'e>(entries: impl Iterator<Item = &'e Entry>, room: f64) -> Vec<&'e Entry> {
     let mut ranked: Vec<&Entry> = entries.collect();
     ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.order.cmp(&a.order)));

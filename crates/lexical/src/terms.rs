@@ -1,10 +1,10 @@
-//! Terms: what two texts are compared by. Words in a light stem, identifiers whole and in parts, Chinese in pairs of
+//! Terms, by which two texts are compared: lightly stemmed words, identifiers whole and in parts, and pairs of Chinese
 //! characters.
 
-/// A term by its hash: texts are compared, never shown.
+/// The hash of a term, since terms are compared and never shown.
 pub(super) type Term = u64;
 
-/// Words that say nothing about what is asked.
+/// Words that say nothing about the subject of a question.
 const STOP: &[&str] = &[
     "a", "about", "above", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "before",
     "being", "besides", "both", "but", "by", "can", "could", "did", "do", "does", "done", "each", "else", "ever",
@@ -29,16 +29,16 @@ pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
     let mut before: Option<char> = None;
     let mut after_lower = false;
     for c in text.chars().chain([' ']) {
-        // `UnicodeDecodeError` is an error.
+        // `UnicodeDecodeError` has the term `error`.
         if after_lower && c.is_uppercase() {
             parts += 1;
-            emit(&word, &mut each);
+            emit_word(&word, &mut each);
             word.clear();
         }
         after_lower = c.is_lowercase();
         if is_ideograph(c) {
             if let Some(first) = before {
-                pair(first, c, &mut each);
+                emit_pair(first, c, &mut each);
             }
             before = Some(c);
         } else {
@@ -51,7 +51,7 @@ pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
         }
         if !word.is_empty() {
             parts += 1;
-            emit(&word, &mut each);
+            emit_word(&word, &mut each);
             word.clear();
         }
         if matches!(c, '_' | '.' | '/' | '-') && !compound.is_empty() {
@@ -71,7 +71,7 @@ pub(super) fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
 }
 
-fn pair(first: char, second: char, each: &mut impl FnMut(Term)) {
+fn emit_pair(first: char, second: char, each: &mut impl FnMut(Term)) {
     let mut buffer = [0; 8];
     let length = first.encode_utf8(&mut buffer).len();
     let whole = length + second.encode_utf8(buffer.get_mut(length..).unwrap_or_default()).len();
@@ -81,7 +81,7 @@ fn pair(first: char, second: char, each: &mut impl FnMut(Term)) {
     }
 }
 
-fn emit(word: &str, each: &mut impl FnMut(Term)) {
+fn emit_word(word: &str, each: &mut impl FnMut(Term)) {
     if STOP.binary_search(&word).is_err() && (word.len() > 1 || word.starts_with(|c: char| c.is_ascii_digit())) {
         each(hash(stem(word)));
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_a_word_meet() {
+    fn forms_of_a_word_share_a_term() {
         for (a, b) in [("changed", "changes"), ("stopped", "stop"), ("files", "file"), ("running", "run")] {
             assert!(share(a, b), "{a} {b}");
         }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_meet_whole_and_in_parts_and_chinese_in_pairs() {
+    fn identifiers_share_terms_whole_and_in_parts_and_chinese_in_pairs() {
         assert!(share("jobq/store.py", "the store module"));
         assert!(share("lease_until", "lease"));
         assert!(share("UnicodeDecodeError", "the error") && share("retryCount", "RETRYCOUNT"));

@@ -5,12 +5,12 @@ use std::future::Future;
 use super::spec::Lane;
 use base::units::Usage;
 
+/// What an attempt cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-/// What an attempt may cost, or did.
 pub enum AttemptCost<'u> {
     /// Nothing: it was not sent, or was rejected.
     Free,
-    /// The usage in the reply, at the price of a lane; a count it leaves out is unknown.
+    /// The usage in the reply, at the price of the lane; a count that it leaves out is unknown.
     Reported(&'u Usage, Lane),
     /// Unknown: it was sent and never answered, as after a time-out.
     Unknown,
@@ -30,11 +30,11 @@ pub trait AttemptBudget {
     /// Returns the reservation of an attempt that is not made after all.
     fn release(&self, reservation: Self::Reservation);
 
-    /// Completes once no further attempt is wanted. One in flight is not disturbed.
+    /// Completes once no further attempt is wanted. An attempt in flight is not interrupted.
     fn cancelled(&self) -> impl Future<Output = ()>;
 }
 
-/// The budget of a caller that wants exactly the calls that it makes: admits every attempt and cancels none.
+/// A budget that admits every attempt and cancels none.
 #[derive(Clone, Copy, Debug)]
 pub struct Unlimited;
 

@@ -1,4 +1,4 @@
-//! The values that travel to and from a model, the same for every dialect.
+//! Calls and replies, the same for every dialect.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use base::units::{Tokens, Usage};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// A text is generated.
+    /// Generates a text.
     Generate,
-    /// The same, or a tool is called ([`Call::tools`]).
+    /// Generates a text or calls a tool ([`Call::tools`]).
     UseTools,
-    /// An opaque compaction item (OpenAI's `POST /responses/compact`).
+    /// Makes an opaque compaction item (OpenAI's `POST /responses/compact`).
     Compact,
-    /// A readable compaction block (Anthropic's compaction on demand).
+    /// Makes a readable compaction block (Anthropic's compaction on demand).
     Summarize,
 }
 
@@ -49,7 +49,7 @@ pub enum Turn {
     Results(Arc<[CallResult]>),
 }
 
-/// Sampling settings; what the user did not write is not sent.
+/// Sampling settings; those that the user did not write are not sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The limit on the reply, reasoning included.
@@ -92,26 +92,26 @@ pub struct Call {
     pub tools: Option<ToolOffer>,
     /// How it is sent: this changes the price and not the reply.
     pub lane: Lane,
-    /// How many requests begin with the same turns, all but the last. It decides about the provider's prompt cache, so about
-    /// the price of a reply and not its content, and is part of no key.
+    /// How many requests share all turns but the last. It controls the provider's prompt cache and so the price of a reply,
+    /// not its content; no cache key contains it.
     pub prefix_uses: u32,
-    /// How long the provider is to keep that beginning, where it can be asked. Likewise part of no key.
+    /// How long the provider should keep those turns, if it takes such a wish. No cache key contains this either.
     pub cache_ttl: CacheTtl,
 }
 
 /// How long a provider keeps the beginning of a request after it was last used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheTtl {
+    /// Five minutes.
     #[default]
-    /// Five minutes after the last use.
     FiveMinutes,
-    /// Writing costs more, so it pays from the third use on.
+    /// An hour. Writing costs more, so it pays from the third use on.
     Hour,
 }
 
 impl Call {
-    /// All turns but the last, if other requests begin with them too. Later steps of a conversation share what its first
-    /// one shared.
+    /// All turns but the last, if other requests begin with them too. The later steps of a conversation have the shared
+    /// prefix of its first one.
     pub fn shared_prefix(&self) -> Option<&[Turn]> {
         let first_step = self.turns.iter().position(|turn| matches!(turn, Turn::Reply(_))).unwrap_or(self.turns.len());
         let (_, before) = self.turns.get(..first_step)?.split_last()?;
@@ -138,8 +138,8 @@ impl Call {
         Some(hasher.finish())
     }
 
-    /// OpenAI's routing key of the prompt cache. The vendor serves about 15 requests a minute by one key, so a prefix that
-    /// is used more often gets several.
+    /// OpenAI's routing key of the prompt cache. The vendor serves about 15 requests a minute with one key, so a prefix that
+    /// is used more often gets several keys.
     pub(super) fn prompt_cache_key(&self) -> Option<String> {
         const USES_PER_KEY: u32 = 15;
         let prefix = self.prefix_id()?;
@@ -161,9 +161,9 @@ pub struct RawReply {
     pub body: Bytes,
     /// The lane that it is billed in.
     pub lane: Lane,
-    /// The model that the body says it came from, also where it is no answer.
+    /// The model that the body names, even if the reply is no answer.
     pub model: Option<String>,
-    /// What the call used: as the body says, likewise, or estimated where that cannot be true.
+    /// The usage that the body reports, even if the reply is no answer; an estimate where the report cannot be true.
     pub usage: Usage,
     /// The provider's id of the request, for its support.
     pub request_id: Option<String>,
@@ -173,12 +173,12 @@ pub struct RawReply {
     pub attempts: u32,
     /// What is wrong with the usage that the provider reported.
     pub usage_warning: Option<&'static str>,
-    /// The share of memory that a large body takes, until the reply is dropped.
+    /// The permit that a large body needs to be in memory.
     #[expect(dead_code, reason = "held until it is dropped")]
     pub(super) memory: Option<Arc<OwnedSemaphorePermit>>,
 }
 
-/// What a reply is billed by, also one that is no answer: refusals and cut replies cost as much.
+/// What a reply is billed by. A reply need not be an answer: refusals and cut replies cost as much.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Billing {
     /// The model that answered, as the provider names it.
@@ -190,7 +190,7 @@ pub struct Billing {
 }
 
 impl Billing {
-    /// The lane that a reply is billed in: a provider may serve a request of the flex lane as any other.
+    /// The lane that a reply is billed in: a provider may serve a request of the flex lane like any other.
     pub(super) fn lane(&self, asked: Lane) -> Lane {
         match (asked, self.service_tier.as_deref()) {
             (Lane::Flex, Some(tier)) if tier != Lane::Flex.name() => Lane::Live,
@@ -207,7 +207,7 @@ pub struct Completion {
     /// For `Compact` and `Summarize`: the items to send back later, a JSON array byte for byte as received. For `UseTools`
     /// where a tool is called: the reply as [`Turn::Reply`] takes it, reasoning included.
     pub items: Option<String>,
-    /// The tools that it calls, for `UseTools`; then the text may be empty.
+    /// The calls of tools, for `UseTools`; with calls the text may be empty.
     pub calls: Vec<ToolCall>,
     /// Whether the text was cut off by a token limit. A reply that was cut off before its text began is a fault.
     pub truncated: bool,
@@ -222,8 +222,8 @@ pub enum ReadFault {
     /// An error inside a successful status.
     #[error("{}", say!("the provider answered with an error: {_0}", "服务商返回错误：{_0}"))]
     Upstream(String),
-    #[error("{}", say!("the reply is empty", "回复为空"))]
     /// There is no text in the reply.
+    #[error("{}", say!("the reply is empty", "回复为空"))]
     Empty,
     /// The reply was cut off by its token limit.
     #[error("{}", say!("the reply was cut off by the token limit", "回复被词元上限截断"))]
@@ -268,8 +268,8 @@ named_enum! {
         /// The provider knows no such model, or nothing at this address: every further call to the model fails the same
         /// way.
         NotFound = "not-found",
-        /// The provider cannot be reached and never was, or has been away for longer than anyone waits: every further
-        /// call fails the same way.
+        /// The provider could never be reached, or has been unavailable for longer than a call waits: every further call
+        /// fails the same way.
         Unreachable = "unreachable",
         /// The provider rejects the request as it is: the same request is rejected again.
         Invalid = "invalid",
@@ -317,8 +317,8 @@ pub struct ModelUse {
 }
 
 impl ModelUse {
-    /// Whether requests are sent to it. Built-in rules stand in for a model that is not asked: they cost nothing, and every
-    /// repetition is the same.
+    /// Whether requests are sent to it. No requests are sent to the built-in rules, which cost nothing and always answer the
+    /// same.
     pub fn is_asked(&self) -> bool {
         self.provider.dialect != Dialect::Lexical
     }

@@ -15,9 +15,9 @@ pub(super) struct AttemptError {
     pub class: ErrorClass,
     pub message: String,
     pub hint: Option<String>,
-    /// What it says about our request rate and concurrency.
+    /// The limit that the provider enforced, if it did.
     pub throttle: Option<Throttle>,
-    /// The kind of limit that refused it, where the error names one.
+    /// The kind of rate limit, if the error names one.
     pub limit: Option<LimitKind>,
     /// How long the provider asks to wait.
     pub wait: Option<Duration>,
@@ -27,7 +27,7 @@ pub(super) struct AttemptError {
     pub delivery: Delivery,
 }
 
-/// How far a request got that failed.
+/// How far a failed request got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
     /// No connection was established: nothing was sent.
@@ -88,7 +88,7 @@ impl AttemptError {
         self
     }
 
-    /// The failure of a call whose last attempt ended so.
+    /// The failure of a call whose last attempt ended with this error.
     pub(super) fn failure(self, attempts: u32) -> CallFailure {
         CallFailure { class: self.class, message: self.message, hint: self.hint, attempts }
     }
@@ -127,7 +127,7 @@ impl From<ReadFault> for AttemptError {
             ),
             _ => None,
         };
-        // To ask until the model calls nothing would hide what it does.
+        // Retrying until the model calls no tool would hide what it does.
         let should_retry = matches!(fault, ReadFault::CalledTool(_)).then_some(false);
         AttemptError { hint, should_retry, ..AttemptError::new(class, fault.to_string()) }
     }
@@ -137,15 +137,15 @@ impl From<ReadFault> for AttemptError {
 pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     let value: Option<Value> = serde_json::from_slice(body).ok();
     let error = value.as_ref().map_or(&Value::Null, inner);
-    let said = match &value {
+    let text = match &value {
         Some(value) => error_text(value),
-        None if body.iter().all(u8::is_ascii_whitespace) => "(empty body)".to_owned(),
+        None if body.iter().all(u8::is_ascii_whitespace) => word("(empty body)", "（正文为空）").to_owned(),
         None => beginning(body, 300),
     };
     let codes = codes(error, value.as_ref());
-    let lower = said.to_lowercase();
+    let lower = text.to_lowercase();
     let class = class(status, &codes, &lower);
-    let mut message: String = said.chars().take(2048).collect();
+    let mut message: String = text.chars().take(2048).collect();
     if let Some(code) = codes.first() {
         message = format!("{code}: {message}");
     }
@@ -175,7 +175,7 @@ fn inner(value: &Value) -> &Value {
     }
 }
 
-/// Every code word found, the most telling first; numbers repeat the status and are left out.
+/// Every code word of an error, the most specific first. Numbers repeat the status and are left out.
 fn codes(error: &Value, whole: Option<&Value>) -> Vec<String> {
     let words = [&error["details"]["error_code"], &error["code"], &error["type"], &error["status"]];
     let from_error = words.into_iter().filter_map(Value::as_str);

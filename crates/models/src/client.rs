@@ -16,7 +16,7 @@ use super::connection::{Account, ModelConnection, ProviderConnection, shared_lim
 use super::dialects::{self, HttpRequest};
 use super::event::{ClientEvent, ClientListener};
 use super::http::{ApiKey, Exchange, Http, missing_key};
-use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand, WaitTooLong};
+use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand};
 use super::retry::{AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, Lane, ModelName, ProviderName, ProviderSpec};
 use super::usage_check::checked_usage;
@@ -24,7 +24,7 @@ use base::locale::word;
 use base::say;
 use base::units::{Tokens, Usage};
 
-/// Asks models. One for a process; shared by reference.
+/// Asks models. A process has one and shares it by reference.
 pub struct Client {
     http: Http,
     connections: BTreeMap<ProviderName, ProviderConnection>,
@@ -131,17 +131,17 @@ impl Client {
     ///
     /// # Errors
     /// The last failed attempt, an error of `store`, or that the budget ended the call.
-    pub async fn ask<M, K, F, E>(
+    pub async fn ask<B, S, F, E>(
         &self,
         provider: &ProviderName,
         call: &Call,
         expected: (Tokens, Tokens),
-        budget: &M,
-        mut store: K,
+        budget: &B,
+        mut store: S,
     ) -> Result<(RawReply, Completion), AskFailure<E>>
     where
-        M: AttemptBudget,
-        K: FnMut(&RawReply) -> F,
+        B: AttemptBudget,
+        S: FnMut(&RawReply) -> F,
         F: Future<Output = Result<(), E>>,
     {
         let mut prepared = self.prepare(provider, call, expected)?;
@@ -170,28 +170,28 @@ impl Client {
         }
     }
 
-    /// One attempt within the budget, whose reply is stored and then read. Inside: why it yielded no answer.
-    async fn budgeted_attempt<M, K, F, E>(
+    /// Makes one attempt within the budget, stores the reply and then reads it. The inner error may be retried.
+    async fn budgeted_attempt<B, S, F, E>(
         &self,
         prepared: &PreparedCall<'_>,
         counts: &mut AttemptCounts,
-        budget: &M,
-        store: &mut K,
+        budget: &B,
+        store: &mut S,
     ) -> Result<Result<(RawReply, Completion), FailedAttempt>, AskFailure<E>>
     where
-        M: AttemptBudget,
-        K: FnMut(&RawReply) -> F,
+        B: AttemptBudget,
+        S: FnMut(&RawReply) -> F,
         F: Future<Output = Result<(), E>>,
     {
         let reservation = budget.reserve().ok_or(AskFailure::BudgetExhausted)?;
         let (limiter, account) = (&prepared.model.limiter, &prepared.connection.account.limiter);
-        let turn = limiter.acquire(account, prepared.need, self.policy.wait_budget);
-        let permits = match run_until(budget.cancelled(), turn).await {
+        let acquired = limiter.acquire(account, prepared.need, self.policy.wait_budget);
+        let permits = match run_until(budget.cancelled(), acquired).await {
             Some(Ok(permits)) => permits,
             ended => {
                 budget.release(reservation);
                 let too_long = ended.and_then(Result::err);
-                return Err(too_long.map_or(AskFailure::Cancelled, |WaitTooLong(wait)| {
+                return Err(too_long.map_or(AskFailure::Cancelled, |wait| {
                     AskFailure::Call(self.policy.too_long(&prepared.connection.spec.name, wait).failure(counts.sent))
                 }));
             }
@@ -270,11 +270,11 @@ impl Client {
         drop(permits);
         let reply = match answer {
             Ok(reply) => reply,
-            Err(fault) => return Err(self.refused(prepared, fault, ticket, sent, &AnnouncedLimits::default())),
+            Err(fault) => return Err(self.record_failure(prepared, fault, ticket, sent, &AnnouncedLimits::default())),
         };
         let announced = reply.headers.announced(reply.at);
         if let Some(fault) = reply.refusal() {
-            return Err(self.refused(prepared, fault, ticket, sent, &announced));
+            return Err(self.record_failure(prepared, fault, ticket, sent, &announced));
         }
         prepared.model.limiter.succeeded(ticket, &announced);
         let latency = sent.elapsed();
@@ -291,8 +291,8 @@ impl Client {
         Ok((reply, ticket))
     }
 
-    /// Adapts the limits to a failure; returns it with the pause that it causes for all requests.
-    fn refused(
+    /// Adapts the limits to a failure. Returns it with the pause that it causes for all requests.
+    fn record_failure(
         &self,
         prepared: &PreparedCall<'_>,
         fault: AttemptError,
@@ -305,7 +305,7 @@ impl Client {
             // A rejected request took no tokens.
             prepared.connection.account.limiter.settle(None, prepared.need, TokenDemand::default());
         }
-        if fault.throttle.is_some_and(|p| !matches!(p, Throttle::Overloaded | Throttle::NoCapacity)) {
+        if fault.throttle.is_some_and(|throttle| !matches!(throttle, Throttle::Overloaded | Throttle::NoCapacity)) {
             self.emit(ClientEvent::RateLimited { provider: provider.clone() });
         }
         let pause = prepared.model.limiter.failed(&fault, ticket, sent, announced, &self.policy);
@@ -345,6 +345,7 @@ impl PreparedCall<'_> {
         error.throttle == Some(Throttle::NoCapacity) && self.call.lane != live.lane
     }
 
+    /// Records what the reply used and reads it.
     fn read(&self, reply: &RawReply, ticket: Option<Ticket>) -> Result<Completion, AttemptError> {
         self.model.observe(self.expected, &reply.usage);
         let used = self.used(&reply.usage);
@@ -380,7 +381,7 @@ async fn run_until<T>(end: impl Future<Output = ()>, work: impl Future<Output = 
     }
 }
 
-/// The failure of a call whose reply was cut off, where only a whole one is of use.
+/// The failure of a call whose reply was cut off although only a whole one is of use.
 pub fn truncated_call(reply: &RawReply, call: &Call) -> CallFailure {
     truncated(&reply.usage, call.settings.max_output_tokens).failure(reply.attempts)
 }
@@ -423,8 +424,8 @@ mod tests {
 
     #[test]
     fn a_client_may_be_shared_between_threads() {
-        fn shared<T: Send + Sync>(_: &T) {}
-        shared(&Client::new([]));
+        fn assert_shareable<T: Send + Sync>(_: &T) {}
+        assert_shareable(&Client::new([]));
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(super) struct ModelConnection {
     delayed: AtomicUsize,
 }
 
-/// A call that waits before it is sent again; dropping it ends the wait.
+/// Counts a call among [`ModelConnection::delayed`] until it is dropped.
 pub(super) struct DelayedCall<'a>(&'a AtomicUsize);
 
 impl Drop for DelayedCall<'_> {
@@ -64,6 +64,7 @@ impl Drop for DelayedCall<'_> {
 struct UsageAverages {
     /// Reported input tokens per estimated one.
     input_ratio: f64,
+    /// Reported output tokens of a reply.
     output: Option<f64>,
 }
 
@@ -78,7 +79,7 @@ impl ProviderConnection {
         let account = self.account.limiter.status();
         let statuses = models.iter().map(|(name, model)| {
             let status = model.limiter.status();
-            // Each model has its part of limits that they share, so that together they have the whole.
+            // Models that share limits show a part each, so that together they show the whole.
             let sharing =
                 models.values().filter(|other| other.limiter.shares_limits_with(&model.limiter)).count() as u64;
             let (reported, declared) = (status.allowed.divided_by(sharing), account.allowed);
@@ -156,7 +157,7 @@ impl ModelConnection {
         ModelConnection { limiter, averages, delayed: AtomicUsize::new(0) }
     }
 
-    /// Counts a call that waits before it is sent again, as long as the result lives.
+    /// Counts a call as delayed as long as the result lives.
     pub(super) fn delay(&self) -> DelayedCall<'_> {
         self.delayed.fetch_add(1, Ordering::Relaxed);
         DelayedCall(&self.delayed)
@@ -167,7 +168,7 @@ impl ModelConnection {
         self.delayed.load(Ordering::Relaxed)
     }
 
-    /// What to reserve for a call: its estimate, corrected by earlier replies.
+    /// The tokens to reserve for a call: its estimate, corrected by earlier replies.
     pub(super) fn demand(&self, input: Tokens, max_output: Tokens) -> TokenDemand {
         let averages = *self.averages.lock().unwrap_or_else(PoisonError::into_inner);
         let usual = averages.output.map_or(max_output.0, |usual| (usual * 1.1) as u64);

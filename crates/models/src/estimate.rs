@@ -1,14 +1,14 @@
-//! How many tokens a call will take, before anyone has counted: for pacing, and to notice a prompt that was cut.
+//! Estimates the tokens of a call, for pacing and to notice a prompt that was cut.
 
 use super::call::{Call, Turn};
 use super::tools::Tool;
 use base::units::Tokens;
 
-/// Reserved for the reply of a call that sets no limit.
+/// The output tokens that are reserved for a call without a limit.
 const USUAL_OUTPUT: Tokens = Tokens(1024);
 
-/// Input tokens, estimated low, and the most output tokens the call allows itself. Items of a provider count
-/// nothing: their length says nothing about their tokens.
+/// Input tokens, estimated low, and the most output tokens that the call allows. Items of a provider count nothing, because
+/// their length says nothing about their tokens.
 pub fn estimate(call: &Call) -> (Tokens, Tokens) {
     let turns: Tokens = call.turns.iter().map(estimate_turn).sum();
     let instructions = call.instructions.as_deref().map_or(Tokens(0), estimate_text);
@@ -53,7 +53,7 @@ mod kind {
     pub(super) const INNER: u8 = 5;
 }
 
-/// In comparisons: a `match` becomes a look-up in a table, one byte at a time.
+/// Written as comparisons, because a `match` becomes a look-up in a table, one byte at a time.
 fn kind_of(byte: u8) -> u8 {
     let is_letter = (byte | 0x20).wrapping_sub(b'a') < 26;
     let is_digit = byte.wrapping_sub(b'0') < 10;
@@ -72,15 +72,15 @@ fn kind_of(byte: u8) -> u8 {
     }
 }
 
-/// Bytes that are looked at together. Every byte that is sent passes here, and loops of a fixed length without
-/// branches take a third of the time.
+/// Bytes that are counted together. Every byte that is sent is counted here, and loops of a fixed length without branches
+/// take a third of the time.
 const BLOCK: usize = 128;
-/// Bytes of the block before, in which a run may have begun.
+/// Bytes of the previous block, in which a run may have begun.
 const BEFORE: usize = 16;
 
 type KindWindow = [u8; BEFORE + BLOCK];
 
-/// 1 where a run that ends in `left` continues one that ended `BACK` bytes earlier in `right`.
+/// 1 at each byte that `left` marks, if `right` marks the byte `BACK` places before it.
 fn joined<const BACK: usize>(left: &KindWindow, right: &KindWindow) -> KindWindow {
     let mut both = [0; BEFORE + BLOCK];
     for at in BACK..both.len() {
@@ -89,12 +89,16 @@ fn joined<const BACK: usize>(left: &KindWindow, right: &KindWindow) -> KindWindo
     both
 }
 
-/// What makes tokens: runs that begin, bytes behind the sixth of a word, digits behind the second, wide characters.
+/// Counts of what makes tokens.
 #[derive(Default)]
 struct Counted {
+    /// Runs.
     begun: u64,
+    /// Bytes after the sixth of a word or a run of signs.
     long: u64,
+    /// Digits after the second of a number.
     digits: u64,
+    /// Characters of other scripts.
     wide: u64,
 }
 
@@ -123,9 +127,9 @@ impl Counted {
     }
 }
 
-/// A low estimate by runs of like characters: a word or a run of signs is one token and a sixth of one for each
-/// character behind the sixth, a number one and a third for each digit behind the second, white space nothing, other
-/// scripts four tenths a character. Real tokenizers find 1.0 to 1.5 times as many in prose, code and logs.
+/// A low estimate by runs of like characters. A word or a run of signs is one token, plus a sixth of one for each character
+/// after the sixth; a number is one token, plus a third for each digit after the second; white space is nothing; a
+/// character of another script is four tenths. Real tokenizers find 1.0 to 1.5 times as many in prose, code and logs.
 pub(super) fn estimate_text(text: &str) -> Tokens {
     let mut counted = Counted::default();
     let mut kinds: KindWindow = [kind::SPACE; BEFORE + BLOCK];

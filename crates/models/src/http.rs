@@ -1,7 +1,7 @@
 //! The only transport: sends bytes, reads every body to its end, and is the only code that reads a key.
 //!
 //! It makes one attempt. Whether another one follows is decided by the client's retry loop, so reqwest itself repeats
-//! nothing, and it follows no redirects, which could carry a key to another host. HTTP/1.1 alone is spoken: over HTTP/2 all
+//! nothing, and it follows no redirects, which could carry a key to another host. Only HTTP/1.1 is spoken: over HTTP/2 all
 //! calls would share one connection and the server's limit of streams. This machine is never reached through a proxy.
 //!
 //! A body is read whole before it is looked at, because a caller stores it as it came; only the results of batches are
@@ -54,7 +54,7 @@ impl ApiKey {
     }
 }
 
-/// A key that is declared and not set.
+/// The error of a declared key that is not set.
 pub(super) fn missing_key(provider: &ProviderName, variable: &ApiKeyVariable) -> AttemptError {
     let message = say!(
         "provider `{provider}` has no key: {variable} is not set",
@@ -96,14 +96,14 @@ pub(super) struct HttpReply {
     pub status: u16,
     pub headers: Headers,
     pub body: Bytes,
-    /// The share of memory that a large body takes.
+    /// The permit that a large body needs to be in memory.
     pub memory: Option<Arc<OwnedSemaphorePermit>>,
     /// When it was read, by the machine's clock.
     pub at: SystemTime,
 }
 
 impl HttpReply {
-    /// The error that a reply with another status than 2xx means.
+    /// The error of a reply whose status is not 2xx.
     pub(super) fn refusal(&self) -> Option<AttemptError> {
         if (200..300).contains(&self.status) {
             return None;
@@ -118,17 +118,18 @@ impl HttpReply {
     }
 }
 
-/// Bodies beyond this are no reply of a model: the longest replies have some hundred thousand tokens of a few bytes.
+/// The longest body that is read. The longest replies of models have some hundred thousand tokens of a few bytes.
 const MAX_BODY: usize = 16 << 20;
-/// Longer bodies are read one at a time, until they are stored: so memory is bounded by bytes, and not only by the
-/// number of requests in flight.
+/// Longer bodies are read one at a time, each until it is stored. So memory is bounded in bytes, and not only by the number
+/// of requests in flight.
 const LARGE_BODY: usize = 1 << 20;
 
 pub(super) struct Http {
-    /// Towards this machine: never through a proxy.
+    /// For this machine, never through a proxy.
     loopback: OnceLock<Result<reqwest::Client, String>>,
+    /// For all other hosts.
     outside: OnceLock<Result<reqwest::Client, String>>,
-    /// One permit: for the large body that may be in memory.
+    /// One permit, for the one large body that may be in memory.
     large: Arc<Semaphore>,
 }
 
@@ -137,7 +138,7 @@ impl Http {
         Http { loopback: OnceLock::new(), outside: OnceLock::new(), large: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Makes the client for this address, which takes some hundredths of a second: too long for the time between the
+    /// Builds the client for this address. That takes some hundredths of a second, too long for the time between the
     /// admission of a request and its departure.
     pub(super) fn warm_up(&self, base_url: &str) -> Result<(), AttemptError> {
         self.client(&host(base_url)).map(|_| ())
@@ -155,7 +156,8 @@ impl Http {
         self.read(response, timeout).await
     }
 
-    /// Sends `request` and hands on the lines of the reply as they arrive, some at a time. `each` may end the reading.
+    /// Sends `request` and hands the lines of the reply to `each` as they arrive, some at a time. An error of `each` ends
+    /// the reading.
     pub(super) async fn lines<E>(
         &self,
         base_url: &str,
@@ -222,7 +224,7 @@ impl Http {
             builder = builder.header(*name, *value);
         }
         if let Some(key) = key {
-            let (name, value) = presented(request.auth, key)?;
+            let (name, value) = auth_header(request.auth, key)?;
             builder = builder.header(name, value);
         }
         builder.send().await.map_err(|e| fault(e, timeout))
@@ -264,7 +266,7 @@ impl Http {
     }
 }
 
-fn presented(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), AttemptError> {
+fn auth_header(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), AttemptError> {
     let (name, text) = match auth {
         Auth::Bearer => ("authorization", format!("Bearer {}", key.0)),
         Auth::ApiKey => ("api-key", key.0.clone()),
@@ -280,7 +282,7 @@ fn presented(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), At
     Ok((name, value))
 }
 
-/// A body that is no reply. The same request would have it again.
+/// The error of a body that is too long. The same request would get it again.
 fn too_large() -> AttemptError {
     let message = say!("the reply is longer than {} MB", "回复超过 {} MB", MAX_BODY >> 20);
     AttemptError { should_retry: Some(false), ..AttemptError::new(ErrorClass::Malformed, message) }
@@ -356,7 +358,7 @@ mod tests {
     #[test]
     fn a_key_that_no_header_can_carry_is_refused_without_being_shown() {
         let key = ApiKey("line\nbreak-secret".to_owned());
-        let fault = presented(Auth::Bearer, &key).unwrap_err();
+        let fault = auth_header(Auth::Bearer, &key).unwrap_err();
         assert_eq!(fault.class, ErrorClass::Auth);
         assert!(!format!("{fault:?}").contains("secret"));
     }
@@ -365,7 +367,7 @@ mod tests {
     fn keys_are_marked_so_that_no_log_shows_them() {
         let key = ApiKey("sk-secret".to_owned());
         for auth in [Auth::Bearer, Auth::ApiKey, Auth::XApiKey] {
-            let (_, value) = presented(auth, &key).unwrap();
+            let (_, value) = auth_header(auth, &key).unwrap();
             assert!(!format!("{value:?}").contains("secret"));
         }
     }

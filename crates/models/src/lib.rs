@@ -1,14 +1,19 @@
-//! Model providers: what is asked of a model, in which API dialect, under which limits, and what came back.
+//! A client of model providers: requests in the dialect of an API, the limits under which they are sent, and replies.
 //!
 //! The path of a call: [`request`] builds its bytes once. [`Client::ask`] waits for the model's and the account's rate
 //! limiter, sends, hands every successful reply to the caller to store, and only then [`read`]s it. Reading is pure and
 //! is repeated whenever a stored reply is used, so a new reading rule never costs a request.
 //!
-//! Invariants: a retry sends the same bytes; a call waits in the rate limiter or in the client's retry loop, and a call of a
-//! batch API in that of the batch client, nowhere else; the user's limits hold whatever a provider announces; a key can be
-//! sent and nothing else; what a provider did not report is `None`.
+//! Invariants:
 //!
-//! Not here: cache, stages, printing. This module knows requests and replies, not what they are for.
+//! - A retry sends the same bytes.
+//! - A call waits only in the rate limiter or in the client's retry loop; a call of a batch API waits only in the retry loop
+//!   of the batch client.
+//! - The user's limits hold whatever a provider announces.
+//! - A key can be sent and nothing else.
+//! - A value that a provider did not report is `None`.
+//!
+//! Not here: cache, stages, printing. This crate knows requests and replies, not what they are for.
 
 mod spec;
 mod call;

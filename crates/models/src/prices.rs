@@ -24,29 +24,29 @@ pub struct Price {
     pub cache_write: Option<f64>,
     /// Output, in dollars per million tokens.
     pub output: f64,
-    /// All of these in the flex lane, as a part of the live price; without it [`REDUCED`].
+    /// The factor on all of these in the flex lane; without it [`REDUCED`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flex: Option<f64>,
-    /// The same in a batch.
+    /// The same for a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<f64>,
 }
 
 impl Price {
-    /// The price of input tokens that are written to the prompt cache for an hour. Anthropic alone offers that, and asks
-    /// twice what input costs; where writing costs nothing extra, this does not either.
+    /// The price of input tokens that are written to the prompt cache for an hour. Only Anthropic offers that, at twice the
+    /// price of input. Where writing to the cache costs nothing extra, this does not either.
     pub fn hour_write(&self) -> f64 {
         const TIMES: f64 = 2.0;
         self.cache_write.map_or(self.input, |write| write.max(TIMES * self.input))
     }
 }
 
-/// What both vendors ask for a request in the flex lane or in a batch, as a part of the live price. The community table
-/// lists batch prices of most models, each of them half the live one.
+/// The factor on the live price for the flex lane and for batches, at both vendors. The community table lists batch prices
+/// of most models, each of them half the live one.
 const REDUCED: f64 = 0.5;
 
-#[derive(Clone, Debug, Default)]
 /// The prices of models, in dollars per million tokens.
+#[derive(Clone, Debug, Default)]
 pub struct Prices {
     overrides: BTreeMap<ModelRef, Price>,
 }
@@ -82,15 +82,15 @@ pub fn known_models() -> impl Iterator<Item = String> {
     })
 }
 
-/// Read when the first price is asked for. The file is part of the program and a test reads it, so a fault in it
-/// leaves an empty table rather than a panic.
+/// Read on first use. The file is part of the program and a test reads it, so a fault in it leaves an empty table rather
+/// than a panic.
 static TABLE: LazyLock<BTreeMap<String, PriceEntry>> = LazyLock::new(|| {
     let table: Result<PriceTable, _> = serde_json::from_str(include_str!("../assets/prices.json"));
     table.map(|table| table.models).unwrap_or_default()
 });
 
 impl Prices {
-    /// The built-in table below the user's own prices.
+    /// The built-in table, and the user's own prices, which come first.
     pub fn new(overrides: BTreeMap<ModelRef, Price>) -> Prices {
         Prices { overrides }
     }
@@ -103,7 +103,7 @@ impl Prices {
         entry(&model.model.0).map(|entry| entry.price(input))
     }
 
-    /// The price of requests with more than so many tokens of input, where it differs from that of others.
+    /// The size of input above which a request has another price, and that price; `None` if there is only one price.
     pub fn long_request(&self, model: &ModelRef) -> Option<(Tokens, Price)> {
         if self.overrides.contains_key(model) {
             return None;
@@ -111,24 +111,23 @@ impl Prices {
         entry(&model.model.0)?.above.as_ref().map(|tier| (tier.tokens, tier.price))
     }
 
-    /// The price of an input token that is read from the prompt cache, as a part of that of another one.
+    /// The price of an input token that is read from the prompt cache, as a fraction of the usual one.
     pub fn cached_ratio(&self, model: &ModelRef) -> Option<f64> {
         let price = self.price(model, Tokens(0))?;
         price.cached_input.map(|cached| cached / price.input).filter(|ratio| ratio.is_finite())
     }
 
-    /// What a model asks in a lane, as a part of its live price.
+    /// The price of a model in a lane, as a fraction of its live price.
     pub fn lane_ratio(&self, model: &ModelRef, lane: Lane) -> f64 {
-        let own = self.overrides.get(model);
+        let declared = self.overrides.get(model);
         match lane {
-            // What the user declared for a local engine.
             Lane::Live => 1.0,
-            Lane::Flex => own.and_then(|price| price.flex).unwrap_or(REDUCED),
-            Lane::Batch => own.and_then(|price| price.batch).unwrap_or(REDUCED),
+            Lane::Flex => declared.and_then(|price| price.flex).unwrap_or(REDUCED),
+            Lane::Batch => declared.and_then(|price| price.batch).unwrap_or(REDUCED),
         }
     }
 
-    /// What a live call cost; `None` without a price or without the provider's count of input and output. Cached tokens
+    /// The cost of a live call; `None` without a price or without the provider's counts of input and output. Cached tokens
     /// that were not reported are charged as ordinary ones.
     pub fn cost(&self, model: &ModelRef, usage: &Usage) -> Option<Usd> {
         let (input, output) = (usage.input?, usage.output?);
@@ -145,19 +144,19 @@ impl Prices {
         Some(Usd(millionths / 1e6))
     }
 
-    /// What a call in a lane cost, as [`Prices::cost`] says of a live one.
+    /// The cost of a call in a lane, on the terms of [`Prices::cost`].
     pub fn cost_in(&self, lane: Lane, model: &ModelRef, usage: &Usage) -> Option<Usd> {
         self.cost(model, usage).map(|usd| Usd(usd.0 * self.lane_ratio(model, lane)))
     }
 
-    /// What the prompt cache saved on a live call; `None` where the cost is unknown. Negative where writing to the cache
-    /// cost more than reading from it saved.
+    /// The amount that the prompt cache saved on a live call; `None` if the cost is unknown. Negative if writing to the
+    /// cache cost more than reading from it saved.
     pub fn saved_by_cache(&self, model: &ModelRef, usage: &Usage) -> Option<f64> {
         let uncached = Usage { cached_input: None, cache_write: None, cache_write_hour: None, ..*usage };
         Some(self.cost(model, &uncached)?.0 - self.cost(model, usage)?.0)
     }
 
-    /// The most that a request can cost which takes at most these tokens.
+    /// The most that a request of at most these tokens can cost.
     pub fn worst_case(&self, model: &ModelRef, input: Tokens, output: Tokens) -> Option<Usd> {
         let price = self.price(model, input)?;
         let per_input = price.input.max(price.cache_write.unwrap_or(0.0)).max(price.hour_write());
@@ -165,8 +164,8 @@ impl Prices {
     }
 }
 
-/// The most input tokens the model takes at a provider: what the user declared, else what the table says; `None` if
-/// nobody knows.
+/// The most input tokens that the model takes at a provider, as the user declared it, else as the table says; `None` if
+/// unknown.
 pub fn context_window(provider: &ProviderSpec, model: &ModelName) -> Option<Tokens> {
     provider.limits.context_window.or_else(|| listed_window(model))
 }
@@ -182,8 +181,8 @@ const LONGEST_KNOWN: Tokens = Tokens(32_768);
 /// The most tokens that a reply may be billed for: the limit that the request carries, else the longest that the
 /// table says the model writes.
 pub fn longest_reply(dialect: Dialect, model: &ModelName, limit: Option<Tokens>) -> Tokens {
-    let carried = limit.or_else(|| (dialect == Dialect::Anthropic).then_some(DEFAULT_MAX_TOKENS));
-    carried.or_else(|| entry(&model.0)?.max_output_tokens).unwrap_or(LONGEST_KNOWN)
+    let sent = limit.or_else(|| (dialect == Dialect::Anthropic).then_some(DEFAULT_MAX_TOKENS));
+    sent.or_else(|| entry(&model.0)?.max_output_tokens).unwrap_or(LONGEST_KNOWN)
 }
 
 impl PriceEntry {
@@ -195,7 +194,7 @@ impl PriceEntry {
     }
 }
 
-/// The table's entry for a model as any provider may spell it: behind a vendor's prefix (`openai/gpt-5.2`), or with
+/// The table's entry for a model as any provider may spell it: after a vendor's prefix (`openai/gpt-5.2`), or with
 /// the date of a snapshot that the table does not list.
 fn entry(model: &str) -> Option<&'static PriceEntry> {
     let bare = model.rsplit('/').next().unwrap_or(model);
@@ -305,9 +304,9 @@ mod tests {
 
     #[test]
     fn the_users_own_price_stands_above_the_table() {
-        let own =
+        let declared =
             Price { input: 1.0, cached_input: None, cache_write: None, output: 2.0, flex: None, batch: Some(0.4) };
-        let prices = Prices::new(BTreeMap::from([(model("openai/gpt-5.2"), own)]));
+        let prices = Prices::new(BTreeMap::from([(model("openai/gpt-5.2"), declared)]));
         assert_eq!(cents(prices.cost(&model("openai/gpt-5.2"), &usage(1_000_000, 500_000, 0, 1_000_000))), 300);
         let in_lane = |lane| cents(prices.cost_in(lane, &model("openai/gpt-5.2"), &usage(1_000_000, 0, 0, 1_000_000)));
         assert_eq!(Lane::ALL.map(in_lane), [300, 150, 120], "half where the user declares nothing");

@@ -1,5 +1,5 @@
-//! Whether and when a call is sent again. Pure: the client does the sleeping. The calls of batch APIs take only the back-off
-//! from here, since no rate limiter stands before them ([`BatchClient`](super::BatchClient)).
+//! Decides whether and when a call is sent again. Pure: the client sleeps. Calls of batch APIs only use the back-off, since
+//! they pass no rate limiter ([`BatchClient`](super::BatchClient)).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::classify::{AttemptError, Throttle};
 use super::spec::ProviderName;
 use base::say;
 
-/// The least pause after a refusal, the first time.
+/// The least pause after the first refusal.
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
 
 /// How long the client waits between attempts, and in total.
@@ -18,8 +18,8 @@ pub struct RetryPolicy {
     pub first_wait: Duration,
     /// The longest back-off. A pause that the provider asks for is not shortened to it.
     pub longest_wait: Duration,
-    /// Pauses that a provider asked for, and outages of one that worked before, count as no attempt until they add up
-    /// to this. If a provider asks for one longer pause, the call fails at once.
+    /// Pauses that a provider asks for, and outages of a provider that worked before, do not count as attempts until they
+    /// add up to this. If a provider asks for a longer pause, the call fails at once.
     pub wait_budget: Duration,
 }
 
@@ -46,8 +46,8 @@ impl RetryPolicy {
         AttemptError::new(ErrorClass::RateLimited, message)
     }
 
-    /// The least pause after the nth refusal in a row that counts as no attempt. It starts below what any provider asks
-    /// for, and doubles, so that a provider that asks for no pause at all is not asked without end.
+    /// The least pause after this many refusals in a row that do not count as attempts. It starts below what any provider
+    /// asks for and doubles, so that a provider that asks for no pause is not asked without end.
     fn least_pause(&self, refusals: u32) -> Duration {
         LEAST_PAUSE.saturating_mul(1 << refusals.saturating_sub(1).min(20)).min(self.longest_wait)
     }
@@ -63,12 +63,13 @@ impl RetryPolicy {
 /// The attempts and waits of one call so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct AttemptCounts {
+    /// Requests sent.
     pub sent: u32,
     /// Failures that count against `max_attempts`.
     pub counted: u32,
     /// Time waited because the provider asked for it or was unavailable.
     pub waited: Duration,
-    /// Refusals and pauses that count as no attempt.
+    /// Refusals and pauses that do not count as attempts.
     pub refused: u32,
     /// Whether the provider ever answered a request.
     pub has_worked: bool,
@@ -77,7 +78,7 @@ pub(super) struct AttemptCounts {
 }
 
 impl AttemptCounts {
-    /// After `error`: how long this call waits before it queues again, or `None` to give up. `pause` is how long the rate
+    /// How long this call waits after `error` before it queues again; `None` to give up. `pause` is how long the rate
     /// limiter pauses all requests because of the error.
     pub(super) fn next(
         &mut self,
@@ -96,14 +97,14 @@ impl AttemptCounts {
             let least = policy.least_pause(self.refused);
             self.waited += pause.max(least);
             if self.waited <= policy.wait_budget {
-                // The rate limiter holds all requests back for `pause`; only what is missing is waited for here.
+                // The rate limiter holds all requests back for `pause`; this call waits only for the rest.
                 return Some(least.saturating_sub(pause));
             }
         }
         if error.wait.is_some_and(|asked| asked > policy.wait_budget) {
             return None;
         }
-        // A refusal by a rate limit delays this call alone. It is no failed attempt, unless nothing ever worked here.
+        // A refusal by a rate limit delays only this call. It is no failed attempt, unless the provider never worked.
         if error.throttle == Some(Throttle::Rate) && (error.wait.is_some() || self.has_worked) {
             self.refused += 1;
             let wait = error.wait.map_or_else(|| policy.back_off(self.refused, jitter), longer);
@@ -118,7 +119,7 @@ impl AttemptCounts {
     }
 }
 
-/// Slightly longer than asked, so that a clock that runs a little behind does not cost another refusal.
+/// Slightly longer than asked, so that a clock that runs a little slow does not cost another refusal.
 pub(super) fn longer(asked: Duration) -> Duration {
     asked.mul_f64(1.02) + Duration::from_millis(1)
 }
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_succeed_is_not_retried() {
+    fn errors_that_no_retry_can_mend_end_the_call() {
         use ErrorClass::{Auth, Invalid, Quota, Refused, TooLong, Truncated};
         for class in [Auth, Invalid, Quota, Refused, TooLong, Truncated] {
             assert!(waits(class, 6).is_empty(), "{class:?}");

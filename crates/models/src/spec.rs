@@ -1,5 +1,5 @@
-//! Who is asked: providers, models and limits as a pipeline declares them, and what a base URL says: the host, which decides
-//! about dialects and proxies, and the addresses below.
+//! Providers, models and limits as a pipeline declares them, and the parts of a base URL: its host, on which dialects and
+//! proxies depend, and the addresses below it.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -74,7 +74,7 @@ named_enum! {
 }
 
 impl Dialect {
-    /// Whether requests of this dialect can be sent so. A server that speaks it need not offer it.
+    /// Whether requests of this dialect can be sent in `lane`. A server that speaks the dialect need not offer the lane.
     pub fn has_lane(self, lane: Lane) -> bool {
         match lane {
             Lane::Live => true,
@@ -99,8 +99,8 @@ named_enum! {
 }
 
 impl Lane {
-    /// The lane of a request that is sent by itself: a request that is not part of a batch is sent live.
-    pub fn of_one(self) -> Lane {
+    /// The lane of a single request: it cannot be part of a batch, so it is sent live instead.
+    pub fn for_single_request(self) -> Lane {
         match self {
             Lane::Live | Lane::Batch => Lane::Live,
             Lane::Flex => Lane::Flex,
@@ -113,10 +113,11 @@ text_name! {
     pub struct ApiKeyVariable;
 }
 
-/// The pace a user allows. Rates have no default: unset is unlimited until the provider's headers say more.
+/// The limits that a user declares. Rates have no default: an unset rate is unlimited until the provider's headers announce
+/// one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Requests a minute; `None` is no declared limit.
+    /// Requests a minute; `None` if no limit is declared.
     pub requests_per_minute: Option<u32>,
     /// Input and output tokens together, a minute.
     pub tokens_per_minute: Option<u64>,
@@ -124,9 +125,9 @@ pub struct Limits {
     pub input_tokens_per_minute: Option<u64>,
     /// Output tokens a minute.
     pub output_tokens_per_minute: Option<u64>,
-    /// Requests under way at once, if the user declared it; then it is used from the first call.
+    /// Requests in flight at once. A declared number is used from the first call.
     pub max_in_flight: Option<u32>,
-    /// Models that share the provider's limits, where that is not as [`ProviderSpec::limit_group`] assumes.
+    /// Groups of models that share the provider's limits, where [`ProviderSpec::limit_group`] would assume others.
     pub shared_by: Vec<Vec<ModelName>>,
     /// Attempts an action may take; 1 fails fast.
     pub max_attempts: u32,
@@ -134,21 +135,21 @@ pub struct Limits {
     pub timeout: Duration,
     /// Whether a request goes live after its attempts in the flex lane found no capacity.
     pub flex_fallback: bool,
-    /// The wait before a batch is polled for the second time; all other times of batches are in proportion.
+    /// The wait before a batch is polled for the second time. All other waits for batches are in proportion to it.
     pub batch_poll: Duration,
     /// Input tokens that the open batches of one model may have together.
     pub batch_queue_tokens: Option<u64>,
     /// The maximum number of tokens in a prompt, if the user declared it: the setting with which a local server was
     /// started.
     pub context_window: Option<Tokens>,
-    /// Processes that share the account: of a rate that the provider announces, each takes its part.
+    /// Processes that share the account. Each takes its part of a rate that the provider announces.
     pub sharers: NonZeroU32,
 }
 
 impl Limits {
-    /// In flight at once where the user declared nothing.
+    /// The most requests in flight at once if the user declared no number.
     pub const DEFAULT_IN_FLIGHT: u32 = 64;
-    /// A batch takes minutes at least.
+    /// The default of [`Limits::batch_poll`]: a batch takes at least some minutes.
     pub const BATCH_POLL: Duration = Duration::from_secs(15);
     /// A reply in the flex lane may take this long, as the vendor advises.
     const FLEX_TIMEOUT: Duration = Duration::from_secs(900);
@@ -158,10 +159,10 @@ impl Limits {
         if lane == Lane::Flex { self.timeout.max(Limits::FLEX_TIMEOUT) } else { self.timeout }
     }
 
-    /// The limits of one of `sharers` processes that share an account. Together they stay within the whole.
+    /// The limits of one of `sharers` processes that share an account. Together the processes stay within `self`.
     ///
     /// # Errors
-    /// A limit of less than one for each, by its name in `pipeline.toml`.
+    /// The name in `pipeline.toml` of a limit that leaves less than one for each process.
     pub fn divided(&self, sharers: NonZeroU32) -> Result<Limits, &'static str> {
         fn part<T: Copy + Into<u64> + TryFrom<u64>>(
             name: &'static str,
@@ -204,7 +205,7 @@ impl Default for Limits {
     }
 }
 
-/// A provider, resolved: declared, or one of those everyone has.
+/// A provider that a pipeline declares, or a built-in one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProviderSpec {
     /// The name models refer to.
@@ -224,8 +225,8 @@ pub struct ProviderSpec {
 }
 
 impl ProviderSpec {
-    /// The models that share one set of limits with this one, as a name: those that the user declared; at OpenAI each
-    /// model; at Anthropic each class of models; elsewhere all models of the account.
+    /// The name of the group of models with which `model` shares its limits. A group that the user declared comes first.
+    /// Otherwise each model at OpenAI is a group, each class of models at Anthropic, elsewhere all models of the account.
     pub fn limit_group(&self, model: &ModelName) -> String {
         if let Some(declared) = self.limits.shared_by.iter().position(|models| models.contains(model)) {
             return format!("declared {declared}");
@@ -245,8 +246,8 @@ impl ProviderSpec {
         is_below(&host(&self.base_url), domain)
     }
 
-    /// Whether the provider keeps long prompts for a while, so that a second request with the same beginning is
-    /// cheaper once the first one has come back.
+    /// Whether the provider keeps long prompts for a while, so that a second request with the same beginning is cheaper
+    /// once the first one was answered.
     pub fn caches_prompts(&self) -> bool {
         match self.dialect {
             Dialect::Anthropic | Dialect::OpenaiResponses => true,

@@ -17,14 +17,14 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Reads a declaration in the shape of any of the vendors; `None` if it names no function.
+    /// Reads a declaration in the shape of any vendor; `None` if it names no function.
     pub fn from_schema(schema: &Value) -> Option<Tool> {
         let function = schema.get("function").unwrap_or(schema);
         let name = function.get("name")?.as_str().filter(|name| !name.is_empty())?;
         let description = function.get("description").and_then(Value::as_str).unwrap_or_default();
         let given = ["parameters", "input_schema", "inputSchema"].into_iter().find_map(|key| function.get(key));
         let mut parameters = given.and_then(Value::as_object).cloned().unwrap_or_default();
-        // Arguments are an object, and Anthropic wants it said.
+        // Arguments are an object, and Anthropic requires that the schema says so.
         parameters.entry("type").or_insert_with(|| "object".into());
         parameters.entry("properties").or_insert_with(|| json!({}));
         let parameters = Value::Object(parameters);
@@ -35,8 +35,8 @@ impl Tool {
 /// The tools as one request declares them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolOffer {
-    /// The tools. They stay in the request after their last call: some vendors refuse a conversation with calls of a tool
-    /// that it does not declare, and prompt caches are keyed by them.
+    /// The tools. They stay in the request after their last call: some vendors refuse a conversation with calls of an
+    /// undeclared tool, and prompt caches are keyed by them.
     pub tools: Arc<[Tool]>,
     /// Whether they may be called now.
     pub is_open: bool,
@@ -58,7 +58,7 @@ impl ToolOffer {
 pub struct CallResult {
     /// The id of the call.
     pub id: String,
-    /// What the model gets to read.
+    /// The result as the model reads it.
     pub text: String,
 }
 

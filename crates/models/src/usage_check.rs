@@ -1,6 +1,6 @@
-//! Whether the usage that a provider reports for a call is possible.
+//! Checks whether the usage that a provider reports for a call is possible.
 //!
-//! Costs are computed from it, so an impossible count must not end a run or show amounts that nobody paid.
+//! Costs are computed from the usage, so an impossible count must not end a run or show amounts that nobody paid.
 
 use super::call::{Call, Turn};
 use super::dialects::missing_prompt;
@@ -8,9 +8,9 @@ use super::estimate::estimate_text;
 use base::locale::word;
 use base::units::{Tokens, Usage};
 
-/// What a provider may add to a prompt of its own: a chat template, instructions, definitions of tools.
+/// The most tokens that a provider adds to a prompt: a chat template, instructions, definitions of tools.
 const ADDED_INPUT: u64 = 20_000;
-/// The tokens of an opaque item: its bytes say little about them.
+/// The most tokens of opaque items, whose bytes say little about them.
 const ITEM_INPUT: u64 = 2_000_000;
 /// The longest reply of a call that sets no limit, reasoning included.
 const LONGEST_OUTPUT: u64 = 2_000_000;
@@ -26,7 +26,7 @@ pub(super) fn checked_usage(
     body: &[u8],
 ) -> (Usage, Option<&'static str>) {
     let has_items = call.turns.iter().any(|turn| matches!(turn, Turn::Items(_)));
-    // A token has a byte at least.
+    // A token has at least one byte.
     let most_input = request as u64 + if has_items { ITEM_INPUT } else { ADDED_INPUT };
     let max_output = call.settings.max_output_tokens;
     let most_output = max_output.map_or(LONGEST_OUTPUT, |limit| limit.0.saturating_mul(2).saturating_add(1000));

@@ -1,4 +1,4 @@
-//! The module `provider` against a provider on loopback, and every request against the vendors' schemas.
+//! The crate against a provider on loopback, and every request against the vendors' schemas.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![allow(unreachable_pub, reason = "the simulator serves several binaries")]

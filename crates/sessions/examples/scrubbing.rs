@@ -1,5 +1,5 @@
-//! How much the scrubber removes: `cargo run --example scrubbing` prints the shares over a corpus of secrets in the
-//! settings of real sessions, and over texts that hold none, with every text it got wrong.
+//! Measures how much the scrubber removes: `cargo run --example scrubbing` prints the shares over a corpus of secrets
+//! in the settings of real sessions, and over texts without secrets, with every text that it got wrong.
 
 #![allow(clippy::print_stdout)]
 

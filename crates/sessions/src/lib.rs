@@ -1,5 +1,5 @@
-//! Sessions of coding agents: their logs in many formats ([`import::Format`] has them all), one shape for all of them,
-//! secrets removed, and what their compactions did.
+//! Reads the logs of coding agents in many formats ([`import::Format`] lists them) into one shape, removes secrets, and
+//! measures what compactions did to the sessions.
 //!
 //! - [`import`] reads a log of any known format, removes secrets, and proposes where a session can be cut.
 //! - [`transcript`] is the common shape: messages, fixtures with their compression points, token counts, text folding.
@@ -7,7 +7,27 @@
 //! - [`economics`] computes what sessions cost, and what they would cost under another policy of compaction.
 //! - [`observe`] measures what sessions did after the compactions that their logs record.
 //!
-//! Nothing here knows probes, compaction methods or models, asks a network, or writes a file.
+//! Nothing here knows probes, runs a compaction method, asks a model, uses the network, or writes a file.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use compeval_sessions::import::{Format, read_bytes};
+//! use compeval_sessions::references::references_in;
+//!
+//! let lines = concat!(
+//!     r#"{"role": "user", "content": "Move the service in src/server.rs to port 9090."}"#,
+//!     "\n",
+//!     r#"{"role": "assistant", "content": "Done."}"#,
+//! );
+//! let log = read_bytes(Path::new("session.jsonl"), lines.into(), None).expect("a log");
+//! assert_eq!(log.format, Format::OpenAi);
+//!
+//! let messages = &log.conversations[0].messages;
+//! let references = references_in(&messages[0].content);
+//! let details: Vec<&str> = references.iter().map(|reference| reference.text.as_str()).collect();
+//! assert_eq!(details, ["src/server.rs", "9090"]);
+//! ```
 
 pub mod economics;
 pub mod import;

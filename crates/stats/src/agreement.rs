@@ -27,7 +27,7 @@ named_enum! {
         NoVariation = "no variation",
         /// Nothing was scored twice.
         TooFew = "too few",
-        /// A score is no usable number.
+        /// A score is not a usable number.
         NotANumber = "not a number",
     }
 }
@@ -42,13 +42,13 @@ impl Coefficient {
         self.pairs < MIN_PAIRS
     }
 
-    /// As an alpha, it lies below the lower bound for even tentative conclusions.
+    /// As an alpha, it is too low for even tentative conclusions.
     pub fn is_low_alpha(&self) -> bool {
         self.value.is_some_and(|value| value < ALPHA_WARNING)
     }
 }
 
-/// How two raters agree. No one of these says enough: kappa depends on how the scores are spread, a rank correlation
+/// How two raters agree. No single number says enough: kappa depends on how the scores are spread, a rank correlation
 /// does not see leniency, and shares do not know chance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
@@ -64,7 +64,7 @@ pub struct Agreement {
     pub spearman: Coefficient,
     /// Cohen's kappa with quadratic weights.
     pub quadratic_kappa: Coefficient,
-    /// How far each would move with other things of the same kind.
+    /// Intervals: how far each number would move with other things of the same kind.
     pub ci95: AgreementIntervals,
 }
 
@@ -84,32 +84,32 @@ pub struct AgreementIntervals {
 }
 
 /// Compares two raters, given as (first, second) for each thing that both rated. Scores may lie between whole numbers.
-/// If one of them is no usable number, nothing is computed.
+/// If one of them is not a usable number, nothing is computed.
 ///
-/// Pairs come in groups that are independent of one another, such as the scores of one answer: those of a group go up
-/// and down together, and intervals that took them for independent would be too narrow. The intervals are those of the
+/// Pairs come in groups that are independent of one another, such as the scores of one answer: those of a group vary
+/// together, and intervals that treated them as independent would be too narrow. The intervals are those of the
 /// jackknife that leaves out one group at a time (Efron and Stein 1981), with Student's t.
 pub fn agreement(groups: &[Vec<(f64, f64)>]) -> Agreement {
-    let found = point_agreement(&groups.concat());
-    Agreement { ci95: intervals(groups, &found), ..found }
+    let whole = point_agreement(&groups.concat());
+    Agreement { ci95: intervals(groups, &whole), ..whole }
 }
 
-/// Groups from which on there is an interval.
+/// The fewest groups that give an interval.
 const MIN_GROUPS: usize = 5;
 
-fn intervals(groups: &[Vec<(f64, f64)>], found: &Agreement) -> AgreementIntervals {
+fn intervals(groups: &[Vec<(f64, f64)>], whole: &Agreement) -> AgreementIntervals {
     if groups.len() < MIN_GROUPS {
         return AgreementIntervals::default();
     }
     let partial: Vec<Agreement> =
         (0..groups.len()).map(|left_out| point_agreement(&pairs_without(groups, left_out))).collect();
-    let jackknife = |value: fn(&Agreement) -> Option<f64>| jackknife_interval(&partial, found, value);
+    let jackknife = |value: fn(&Agreement) -> Option<f64>| jackknife_interval(&partial, whole, value);
     AgreementIntervals {
-        exact: jackknife(|found| found.exact).map(|ci| ci.clipped(0.0, 1.0)),
-        within_one: jackknife(|found| found.within_one).map(|ci| ci.clipped(0.0, 1.0)),
-        mean_difference: jackknife(|found| found.mean_difference),
-        spearman: jackknife(|found| found.spearman.value).map(|ci| ci.clipped(-1.0, 1.0)),
-        quadratic_kappa: jackknife(|found| found.quadratic_kappa.value).map(|ci| ci.clipped(-1.0, 1.0)),
+        exact: jackknife(|part| part.exact).map(|ci| ci.clipped(0.0, 1.0)),
+        within_one: jackknife(|part| part.within_one).map(|ci| ci.clipped(0.0, 1.0)),
+        mean_difference: jackknife(|part| part.mean_difference),
+        spearman: jackknife(|part| part.spearman.value).map(|ci| ci.clipped(-1.0, 1.0)),
+        quadratic_kappa: jackknife(|part| part.quadratic_kappa.value).map(|ci| ci.clipped(-1.0, 1.0)),
     }
 }
 
@@ -118,10 +118,10 @@ fn pairs_without(groups: &[Vec<(f64, f64)>], left_out: usize) -> Vec<(f64, f64)>
     others.flat_map(|(_, pairs)| pairs.iter().copied()).collect()
 }
 
-/// The interval about a value of `found`, from the same value of each of `partial`, which lacks one group.
+/// The interval about a value of `whole`, from the same value of each of `partial`, which lacks one group.
 fn jackknife_interval(
     partial: &[Agreement],
-    found: &Agreement,
+    whole: &Agreement,
     value: fn(&Agreement) -> Option<f64>,
 ) -> Option<Interval> {
     let values: Option<Vec<f64>> = partial.iter().map(value).collect();
@@ -129,14 +129,14 @@ fn jackknife_interval(
     // The standard error of the jackknife: the spread of the values, times (G − 1) / √G.
     let se = sample_sd(&values?).filter(|sd| *sd > TINY)? * (count - 1.0) / count.sqrt();
     let reach = StudentT::new(partial.len() - 1)?.quantile(UPPER_TAIL)? * se;
-    Interval::around(value(found)?, reach)
+    Interval::around(value(whole)?, reach)
 }
 
 fn point_agreement(pairs: &[(f64, f64)]) -> Agreement {
-    let fine = pairs.iter().all(|(a, b)| usable(*a) && usable(*b));
+    let all_usable = pairs.iter().all(|(a, b)| usable(*a) && usable(*b));
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| a - b).collect();
-    let known = if fine { differences.as_slice() } else { &[] };
-    let computable = match (pairs.len() > 1, fine) {
+    let known = if all_usable { differences.as_slice() } else { &[] };
+    let computable = match (pairs.len() > 1, all_usable) {
         (_, false) => Err(NoCoefficient::NotANumber),
         (false, true) => Err(NoCoefficient::TooFew),
         (true, true) => Ok(pairs),
@@ -207,8 +207,8 @@ pub struct RepeatSpread {
     pub pairs: usize,
 }
 
-/// The spread of a rater from its repeated ratings, one list a thing: σ² is half the mean squared difference over all
-/// pairs of ratings of the same thing. `None` if nothing was rated twice, or if a rating is no usable number.
+/// The spread of a rater, from a list of repeated ratings for each thing: σ² is half the mean squared difference over
+/// all pairs of ratings of the same thing. `None` if nothing was rated twice, or if a rating is not a usable number.
 pub fn repeat_spread(things: &[Vec<f64>]) -> Option<RepeatSpread> {
     if !things.iter().flatten().all(|x| usable(*x)) {
         return None;
@@ -227,19 +227,20 @@ pub fn repeat_spread(things: &[Vec<f64>]) -> Option<RepeatSpread> {
     (pairs > 0).then(|| RepeatSpread { sigma: (squares / count / 2.0).sqrt(), far_share: far as f64 / count, pairs })
 }
 
-/// Baseline answers that are graded again: if every fixture differs by the same, either the edit did it or the grading. If
-/// these answers move like the method, the judge has changed, and the comparison shows nothing about the edit.
+/// How many answers of the baseline are graded again. If every fixture differs by the same amount, either the edit or
+/// the grading is the cause. If the grades of these answers move like the method, the judge has changed, and the
+/// comparison shows nothing about the edit.
 pub const REGRADED_ANSWERS: usize = 8;
 
-/// Of a difference, the part that makes the judge's shift an explanation.
+/// The part of a difference from which on the judge's shift explains it.
 const EXPLAINED: f64 = 0.5;
 
 /// The same answers, graded twice.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Regrading {
-    /// How many answers.
+    /// The number of answers.
     pub answers: usize,
-    /// The second grades less the first, mean over the answers.
+    /// The mean over the answers of the second grade minus the first.
     pub shift: f64,
 }
 
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answers_and_no_numbers_are_no_regrading() {
+    fn a_regrading_needs_answers_and_numbers() {
         assert_eq!(Regrading::between(&[], &[1.0]), None);
         assert_eq!(Regrading::between(&[f64::NAN], &[1.0]), None);
     }
@@ -297,10 +298,10 @@ mod tests {
     #[test]
     fn the_interval_of_a_mean_is_the_t_interval() {
         // for a mean the jackknife gives s/√n: differences 1 0 1 0 1, mean .6, s .547723, t(.975, 4) = 2.776445
-        let found = agreement(&[(1.0, 0.0), (2.0, 2.0), (3.0, 2.0), (4.0, 4.0), (5.0, 4.0)]);
-        let interval = found.ci95.mean_difference.unwrap();
+        let result = agreement(&[(1.0, 0.0), (2.0, 2.0), (3.0, 2.0), (4.0, 4.0), (5.0, 4.0)]);
+        let interval = result.ci95.mean_difference.unwrap();
         assert!((interval.low() - (0.6 - 0.680087)).abs() < 1e-5, "{interval:?}");
-        assert_eq!((found.ci95.within_one, agreement(&[(1.0, 0.0); 4]).ci95.exact), (None, None));
+        assert_eq!((result.ci95.within_one, agreement(&[(1.0, 0.0); 4]).ci95.exact), (None, None));
     }
 
     fn zip(a: &[f64], b: &[f64]) -> Vec<(f64, f64)> {
@@ -346,19 +347,19 @@ mod tests {
 
     #[test]
     fn shares_and_leniency_stand_beside_the_coefficients() {
-        let found = agreement(&zip(&[5.0, 4.0, 3.0, 5.0], &[5.0, 3.0, 1.0, 4.5]));
-        assert_eq!((found.exact, found.within_one, found.mean_difference), (Some(0.25), Some(0.75), Some(0.875)));
-        assert!(found.spearman.rests_on_few());
+        let result = agreement(&zip(&[5.0, 4.0, 3.0, 5.0], &[5.0, 3.0, 1.0, 4.5]));
+        assert_eq!((result.exact, result.within_one, result.mean_difference), (Some(0.25), Some(0.75), Some(0.875)));
+        assert!(result.spearman.rests_on_few());
     }
 
     #[test]
     fn equal_scores_are_no_agreement() {
-        let found = agreement(&[(4.0, 4.0); 40]);
-        for coefficient in [found.spearman, found.quadratic_kappa] {
+        let result = agreement(&[(4.0, 4.0); 40]);
+        for coefficient in [result.spearman, result.quadratic_kappa] {
             assert_eq!((coefficient.value, coefficient.reason), (None, Some(NoCoefficient::NoVariation)));
             assert!(!coefficient.rests_on_few());
         }
-        assert_eq!(found.exact, Some(1.0));
+        assert_eq!(result.exact, Some(1.0));
     }
 
     #[test]
@@ -370,9 +371,9 @@ mod tests {
 
     #[test]
     fn a_rater_is_compared_with_itself() {
-        let found = repeat_spread(&[vec![4.0, 5.0], vec![3.0, 3.0], vec![1.0, 3.0], vec![2.0]]).unwrap();
-        assert!((found.sigma - (5.0_f64 / 3.0 / 2.0).sqrt()).abs() < 1e-12);
-        assert_eq!((found.far_share, found.pairs), (1.0 / 3.0, 3));
+        let spread = repeat_spread(&[vec![4.0, 5.0], vec![3.0, 3.0], vec![1.0, 3.0], vec![2.0]]).unwrap();
+        assert!((spread.sigma - (5.0_f64 / 3.0 / 2.0).sqrt()).abs() < 1e-12);
+        assert_eq!((spread.far_share, spread.pairs), (1.0 / 3.0, 3));
         assert_eq!((repeat_spread(&[vec![1.0]]), repeat_spread(&[vec![f64::NAN, 1.0]])), (None, None));
     }
 }

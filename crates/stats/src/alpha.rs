@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use super::agreement::{Coefficient, NoCoefficient};
 
-/// Alpha over units, each given as the scores it got; any number of observers, and gaps are simply not listed.
-/// Units with under two scores are out. 1 is perfect agreement, 0 that of chance.
+/// Alpha over units, each given as the list of its scores, by any number of observers; missing scores are simply not
+/// listed. Units with fewer than two scores are ignored. 1 is perfect agreement, 0 that of chance.
 pub fn krippendorff_alpha(units: &[Vec<u8>]) -> Coefficient {
     let rated: Vec<&[u8]> = units.iter().map(Vec::as_slice).filter(|unit| unit.len() > 1).collect();
     let table = Coincidences::from_units(&rated);
@@ -19,7 +19,7 @@ pub fn krippendorff_alpha(units: &[Vec<u8>]) -> Coefficient {
     Coefficient::new(value, rated.len())
 }
 
-/// How often values meet in one unit, each unit weighing as much as it has scores.
+/// How often two values occur in the same unit. A unit weighs as much as it has scores.
 #[derive(Default)]
 struct Coincidences {
     /// o_ck, for the pairs that occur
@@ -62,7 +62,7 @@ impl Coincidences {
         (expected > 0.0).then(|| 1.0 - (self.total - 1.0) * observed / expected)
     }
 
-    /// δ², the squared distance of two values: how many of those given lie between.
+    /// δ², the squared distance of two values: it grows with the number of scores between them.
     fn distance(&self, c: u8, k: u8) -> f64 {
         if c == k {
             return 0.0;
@@ -80,7 +80,7 @@ impl Coincidences {
 mod tests {
     use super::*;
 
-    /// Four observers and twelve units, some without a score.
+    /// The scores of four observers for twelve units; a dot is a missing score.
     fn published() -> Vec<Vec<u8>> {
         let observers = ["123321412...", "1233224125.3", ".3332342251.", "12332441251."];
         (0..12).map(|unit| observers.iter().filter_map(|row| digit(row, unit)).collect()).collect()
@@ -92,14 +92,14 @@ mod tests {
 
     #[test]
     fn the_published_example_comes_out() {
-        let found = krippendorff_alpha(&published());
-        assert!((found.value.unwrap() - 0.815).abs() < 5e-4);
+        let alpha = krippendorff_alpha(&published());
+        assert!((alpha.value.unwrap() - 0.815).abs() < 5e-4);
         // the twelfth unit has a single score
-        assert_eq!(found.pairs, 11);
+        assert_eq!(alpha.pairs, 11);
     }
 
     #[test]
-    fn perfect_agreement_is_one_and_constant_scores_are_nothing() {
+    fn perfect_agreement_is_one_and_constant_scores_have_no_alpha() {
         assert_eq!(krippendorff_alpha(&[vec![1, 1], vec![5, 5]]).value, Some(1.0));
         let constant = krippendorff_alpha(&[vec![4, 4], vec![4, 4]]);
         assert_eq!((constant.value, constant.reason), (None, Some(NoCoefficient::NoVariation)));

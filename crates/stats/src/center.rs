@@ -1,4 +1,4 @@
-//! Centres: means, medians, and the one number a cluster's table of cells comes down to.
+//! Centres: means, medians, and the one number that sums up a cluster's table of cells.
 
 use std::borrow::Borrow;
 use std::ops::{Add, AddAssign};
@@ -15,28 +15,28 @@ pub(super) fn usable(x: f64) -> bool {
     x.abs() <= MAX_MAGNITUDE
 }
 
-/// The mean; `None` for no values, or if one of them is no usable number.
+/// The mean; `None` for no values, or if one of them is not a usable number.
 pub fn mean(values: &[f64]) -> Option<f64> {
     mean_of(values.iter().copied())
 }
 
-/// The mean of values as they come; `None` as of [`mean`].
+/// The mean of the values of an iterator; `None` as for [`mean`].
 pub fn mean_of(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     counted_mean(values).map(|(mean, _)| mean)
 }
 
-/// The mean, and of how many.
+/// The mean and the number of values.
 fn counted_mean(values: impl IntoIterator<Item = f64>) -> Option<(f64, usize)> {
-    let (mut count, mut fine) = (0, true);
+    let (mut count, mut all_usable) = (0, true);
     let counted = values.into_iter().inspect(|x| {
         count += 1;
-        fine &= usable(*x);
+        all_usable &= usable(*x);
     });
     let sum: f64 = counted.sum();
-    (fine && count > 0).then(|| (sum / count as f64, count))
+    (all_usable && count > 0).then(|| (sum / count as f64, count))
 }
 
-/// The median, for an even count the mean of the middle two; `None` for no values, or if one is no usable number.
+/// The median, for an even count the mean of the middle two; `None` for no values, or if one is not a usable number.
 pub fn median(values: &[f64]) -> Option<f64> {
     if !values.iter().all(|x| usable(*x)) {
         return None;
@@ -48,24 +48,24 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some((low + high) / 2.0)
 }
 
-/// The sample variance, over n − 1; `None` under two values, or if one is no usable number.
+/// The sample variance, over n − 1; `None` for fewer than two values, or if one is not a usable number.
 pub(super) fn sample_variance(values: &[f64]) -> Option<f64> {
     let center = mean(values)?;
     let squares: f64 = values.iter().map(|x| (x - center).powi(2)).sum();
     (values.len() > 1).then(|| squares / (values.len() - 1) as f64)
 }
 
-/// The sample standard deviation, over n − 1; `None` under two values, or if one is no usable number.
+/// The sample standard deviation, over n − 1; `None` for fewer than two values, or if one is not a usable number.
 pub fn sample_sd(values: &[f64]) -> Option<f64> {
     sample_variance(values).map(f64::sqrt)
 }
 
-/// How many cells there should be, and how many of them are missing.
+/// The number of cells that a table should have, and how many of them are missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MissingCounts {
-    /// Cells there should be.
+    /// All cells.
     pub cells: usize,
-    /// Those among them without a number.
+    /// Cells without a number.
     pub missing: usize,
 }
 
@@ -92,10 +92,10 @@ impl AddAssign for MissingCounts {
     }
 }
 
-/// What the runs of one cluster give.
+/// The values of the runs of one cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunValues {
-    /// One value a run, in order; `None` for a run that has under half of the items.
+    /// A value per run, in order; `None` for a run that has fewer than half of the items.
     pub values: Vec<Option<f64>>,
     /// Missing cells of the whole table, runs that were dropped included.
     pub gaps: MissingCounts,
@@ -114,14 +114,14 @@ impl RunValues {
     }
 }
 
-/// The value of each run from a table of cells, one row an item and one column a run.
+/// The value of each run from a table of cells, with a row per item and a column per run.
 ///
 /// With nothing missing it is the plain mean over the items. A missing cell is filled additively: with ȳ_p the mean of
 /// item p over the runs that have it and M the mean of all ȳ_p, a run is worth M plus the mean, over its items present,
 /// of its departure from ȳ_p. So a run is not flattered when its hardest item is the one that failed.
 ///
 /// Short rows and numbers that are not usable count as missing. An item without any value counts among the missing
-/// cells, but takes no other part. A run with under half of the items that do is `None`.
+/// cells, but takes no other part. A run with fewer than half of the items that do is `None`.
 pub fn run_values<Row: AsRef<[Option<f64>]>>(table: &[Row]) -> RunValues {
     let runs = table.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
     let items: Vec<NumberedRow<'_>> = table.iter().filter_map(|row| NumberedRow::from_row(row.as_ref())).collect();
@@ -158,9 +158,9 @@ impl NumberedRow<'_> {
     }
 }
 
-/// Several measures of the same runs in one: the unweighted mean of a run's values, one measure's runs a row. A run
-/// that lacks one of the measures has none, since a mean over fewer of them would be a mean of something else.
-/// The missing cells of all measures are added up.
+/// Combines several measures of the same runs, each given by its runs: a run gets the unweighted mean of its values. A
+/// run that lacks one of the measures gets none, since a mean over fewer would measure something else. The missing
+/// cells of all measures are added up.
 pub fn combined_runs<Runs: Borrow<RunValues>>(measures: &[Runs]) -> RunValues {
     let measures: Vec<&RunValues> = measures.iter().map(Borrow::borrow).collect();
     let runs = measures.iter().map(|measure| measure.values.len()).max().unwrap_or(0);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_with_under_half_of_its_items_is_dropped() {
+    fn a_run_with_fewer_than_half_of_its_items_is_dropped() {
         let half = run_values(&[vec![Some(1.0), Some(2.0)], vec![Some(3.0), None]]);
         assert!(half.values[1].is_some());
         let less = run_values(&[vec![Some(1.0), Some(2.0)], vec![Some(3.0), None], vec![Some(3.0), None]]);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_missing() {
+    fn a_cell_that_is_not_a_number_is_missing() {
         let runs = run_values(&[vec![Some(f64::NAN), Some(2.0)], vec![Some(f64::INFINITY)], vec![]]);
         assert_eq!(runs.gaps, MissingCounts { cells: 6, missing: 5 });
         assert_eq!(runs.values, [None, Some(2.0)]);

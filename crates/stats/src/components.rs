@@ -1,6 +1,6 @@
 //! Where the noise comes from: the variance of nested repetitions, split by what was repeated.
 //!
-//! Items are measured within clusters; a run is begun anew for all items of a cluster, answers are drawn anew within a
+//! Items are measured within clusters; a run starts anew for all items of a cluster, answers are drawn anew within a
 //! run and item, and an answer may be graded repeatedly. The estimator is that of mean squared differences of pairs
 //! (Koch 1968, Technometrics 10): unbiased when cells are missing, and equal to the analysis of variance when none is.
 
@@ -18,7 +18,7 @@ pub struct Component {
     pub name: String,
     /// The unbiased estimate, which may be negative; `None` for a source whose pairs do not occur.
     pub estimate: Option<f64>,
-    /// What to compute with: the estimate, a negative one as 0.
+    /// The variance to compute with: the estimate, or 0 if that is negative.
     pub variance: Option<f64>,
     /// Why there is no `variance`.
     pub reason: Option<NoComponent>,
@@ -27,7 +27,7 @@ pub struct Component {
 named_enum! {
     /// Why a component has no variance to compute with.
     pub enum NoComponent {
-        /// It was not repeated, or not apart from another one.
+        /// Its source was not repeated, or only together with another one.
         NotRepeated = "not repeated",
         /// Under four clusters.
         FewClusters = "not estimable from so few",
@@ -41,7 +41,7 @@ pub struct Components {
     pub classes: PairClasses,
     /// The components; merged where the design cannot separate them. Empty without any observation.
     pub components: Vec<Component>,
-    /// How many clusters were seen.
+    /// The number of clusters.
     pub clusters: usize,
 }
 
@@ -51,8 +51,8 @@ impl Components {
         self.components.iter().find(|component| component.name == name)
     }
 
-    /// Averages over several chains of work on the same design. A class of pairs that one of them lacks is lacking in
-    /// the average, and the fewest clusters of any count. `None` for nothing to average.
+    /// Averages several chains of work on the same design. A class of pairs that one chain lacks is missing in the
+    /// average, and the number of clusters is the smallest of any chain. `None` without chains.
     pub fn average(chains: &[Components]) -> Option<Components> {
         let clusters = chains.iter().map(|chain| chain.clusters).min()?;
         let classes = PairClasses {
@@ -89,36 +89,36 @@ const RUN_ITEM: &str = "compress_probe";
 const ITEM: &str = "probe";
 const CLUSTER: &str = "fixture";
 
-/// Climbs from the innermost class of pairs outwards, taking off what is known so far.
+/// Climbs from the innermost class of pairs outwards, subtracting what is explained so far.
 fn solve(classes: &PairClasses, clusters: usize) -> Vec<Component> {
     let mut ladder = Ladder::default();
-    ladder.inside_a_cell(classes);
-    ladder.inside_a_cluster(classes);
+    ladder.climb_cell(classes);
+    ladder.climb_cluster(classes);
     ladder.pending.push(CLUSTER);
     match classes.d6 {
         Some(d6) => ladder.reach(d6),
         None => ladder.give_up(),
     }
-    for component in &mut ladder.found {
+    for component in &mut ladder.components {
         if component.name.ends_with(CLUSTER) && clusters < MIN_CLUSTERS_FOR_VARIANCE {
             component.variance = None;
             component.reason = Some(NoComponent::FewClusters);
         }
     }
-    ladder.found
+    ladder.components
 }
 
 /// The components found so far, the variance they explain together, and the sources not yet separated.
 #[derive(Default)]
 struct Ladder {
-    found: Vec<Component>,
+    components: Vec<Component>,
     explained: f64,
     pending: Vec<&'static str>,
 }
 
 impl Ladder {
     /// d1 = judge; d2 = judge + answer.
-    fn inside_a_cell(&mut self, classes: &PairClasses) {
+    fn climb_cell(&mut self, classes: &PairClasses) {
         self.pending.push(GRADING);
         if let Some(d1) = classes.d1 {
             self.reach(d1);
@@ -130,7 +130,7 @@ impl Ladder {
     }
 
     /// d3 = inside + run_item + run; d4 = inside + run_item + item; d5 = inside + run_item + run + item.
-    fn inside_a_cluster(&mut self, classes: &PairClasses) {
+    fn climb_cluster(&mut self, classes: &PairClasses) {
         let run = classes.d5.zip(classes.d4).map(|(d5, d4)| d5 - d4);
         if let Some(run) = run {
             self.push(RUN.to_owned(), run);
@@ -155,7 +155,7 @@ impl Ladder {
         }
     }
 
-    /// All that is pending is what `level` has beyond the explained.
+    /// Attributes to the pending sources what `level` has beyond the explained variance.
     fn reach(&mut self, level: f64) {
         let name = self.pending.join("+");
         self.push(name, level - self.explained);
@@ -165,13 +165,13 @@ impl Ladder {
 
     fn push(&mut self, name: String, estimate: f64) {
         let variance = Some(estimate.max(0.0));
-        self.found.push(Component { name, estimate: Some(estimate), variance, reason: None });
+        self.components.push(Component { name, estimate: Some(estimate), variance, reason: None });
     }
 
-    /// The pending sources cannot be separated.
+    /// Leaves the pending sources without an estimate: they cannot be separated.
     fn give_up(&mut self) {
         let (name, reason) = (self.pending.join("+"), Some(NoComponent::NotRepeated));
-        self.found.push(Component { name, estimate: None, variance: None, reason });
+        self.components.push(Component { name, estimate: None, variance: None, reason });
     }
 }
 
@@ -179,7 +179,7 @@ impl Ladder {
 mod tests {
     use super::*;
 
-    fn seen(cluster: usize, item: usize, run: usize, values: &[f64]) -> Vec<Observation> {
+    fn observed(cluster: usize, item: usize, run: usize, values: &[f64]) -> Vec<Observation> {
         values.iter().map(|value| Observation { cluster, item, run, answer: 0, value: *value }).collect()
     }
 
@@ -193,21 +193,21 @@ mod tests {
 
     fn worked() -> Vec<Observation> {
         [
-            seen(1, 1, 1, &[4.0, 5.0]),
-            seen(1, 1, 2, &[3.0, 4.0]),
-            seen(1, 2, 1, &[3.0, 3.0]),
-            seen(1, 2, 2, &[1.0, 2.0]),
-            seen(2, 1, 1, &[5.0, 5.0]),
-            seen(2, 1, 2, &[5.0, 4.0]),
-            seen(2, 2, 1, &[2.0, 3.0]),
-            seen(2, 2, 2, &[3.0, 3.0]),
+            observed(1, 1, 1, &[4.0, 5.0]),
+            observed(1, 1, 2, &[3.0, 4.0]),
+            observed(1, 2, 1, &[3.0, 3.0]),
+            observed(1, 2, 2, &[1.0, 2.0]),
+            observed(2, 1, 1, &[5.0, 5.0]),
+            observed(2, 1, 2, &[5.0, 4.0]),
+            observed(2, 2, 1, &[2.0, 3.0]),
+            observed(2, 2, 2, &[3.0, 3.0]),
         ]
         .concat()
     }
 
     #[test]
     fn the_worked_example_comes_out_exactly() {
-        let found = components(&worked());
+        let result = components(&worked());
         let expected = PairClasses {
             d1: Some(0.3125),
             d2: None,
@@ -216,8 +216,8 @@ mod tests {
             d5: Some(2.3125),
             d6: Some(1.46875),
         };
-        assert_eq!(found.classes, expected);
-        assert_eq!(names(&found), ["judge", "compress_run", "answer+compress_probe", "probe", "fixture"]);
+        assert_eq!(result.classes, expected);
+        assert_eq!(names(&result), ["judge", "compress_run", "answer+compress_probe", "probe", "fixture"]);
         for (name, value) in [
             ("judge", 0.3125),
             ("compress_run", 0.3125),
@@ -225,17 +225,17 @@ mod tests {
             ("probe", 1.6875),
             ("fixture", -0.84375),
         ] {
-            assert!((estimate(&found, name) - value).abs() < 1e-12, "{name}");
+            assert!((estimate(&result, name) - value).abs() < 1e-12, "{name}");
         }
-        let fixture = found.named("fixture").unwrap();
+        let fixture = result.named("fixture").unwrap();
         assert_eq!((fixture.variance, fixture.reason), (None, Some(NoComponent::FewClusters)));
     }
 
     #[test]
-    fn a_negative_estimate_is_kept_and_used_as_nothing() {
-        let equal_means = (0..4).flat_map(|g| [seen(g, 1, 1, &[0.0]), seen(g, 2, 1, &[2.0])].concat());
-        let found = components(&equal_means.collect::<Vec<_>>());
-        let last = found.components.last().unwrap();
+    fn a_negative_estimate_is_kept_and_used_as_zero() {
+        let equal_means = (0..4).flat_map(|g| [observed(g, 1, 1, &[0.0]), observed(g, 2, 1, &[2.0])].concat());
+        let result = components(&equal_means.collect::<Vec<_>>());
+        let last = result.components.last().unwrap();
         assert_eq!(last.name, "compress_run+fixture");
         assert!(last.estimate.unwrap() < 0.0);
         assert_eq!((last.variance, last.reason), (Some(0.0), None));
@@ -257,10 +257,10 @@ mod tests {
     fn separate_answers_separate_the_answer() {
         let mut twice = worked();
         twice.extend(worked().into_iter().map(|o| Observation { answer: 1, value: o.value + 0.5, ..o }));
-        let found = components(&twice);
-        assert_eq!(names(&found), ["judge", "answer", "compress_run", "compress_probe", "probe", "fixture"]);
-        let sum: f64 = found.components.iter().filter_map(|c| c.estimate).sum();
-        assert!((sum - found.classes.d6.unwrap()).abs() < 1e-12);
+        let result = components(&twice);
+        assert_eq!(names(&result), ["judge", "answer", "compress_run", "compress_probe", "probe", "fixture"]);
+        let sum: f64 = result.components.iter().filter_map(|c| c.estimate).sum();
+        assert!((sum - result.classes.d6.unwrap()).abs() < 1e-12);
     }
 
     #[test]
@@ -277,8 +277,8 @@ mod tests {
     #[test]
     fn nothing_usable_gives_no_components() {
         assert_eq!(components(&[]), Components::default());
-        assert_eq!(components(&seen(1, 1, 1, &[f64::NAN, f64::INFINITY])), Components::default());
-        let one = components(&seen(1, 1, 1, &[3.0]));
+        assert_eq!(components(&observed(1, 1, 1, &[f64::NAN, f64::INFINITY])), Components::default());
+        let one = components(&observed(1, 1, 1, &[3.0]));
         assert!(one.components.iter().all(|component| component.estimate.is_none() && component.reason.is_some()));
     }
 }

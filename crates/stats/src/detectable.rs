@@ -9,12 +9,12 @@ use super::thresholds::POWER;
 
 /// Points of the integrals: 20 give the same as 200, to one part in a hundred.
 const POINTS: u32 = 20;
-/// The part of a difference to which it is found.
+/// The relative precision of the search.
 const PRECISION: f64 = 1e-3;
 /// Where the search gives up: far above any score.
 const MOST: f64 = 1e6;
 
-/// What is asked of a difference to be found.
+/// The conditions on which a difference counts as found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Finding {
     /// Degrees of freedom of the standard error.
@@ -25,8 +25,8 @@ pub(super) struct Finding {
     pub margin: f64,
 }
 
-/// Values that the ratio of an estimated variance to the true one takes, with their weights: χ² of `df` over `df`. By
-/// midpoints on the logarithm, on which the density is smooth and near to a normal one.
+/// Values of the ratio of an estimated variance to the true one, with their weights: χ² with `df` degrees of freedom,
+/// divided by `df`. They are midpoints on a log scale, where the density is smooth and close to a normal one.
 fn variance_ratios(df: usize) -> Vec<(f64, f64)> {
     let (df, sd) = (df as f64, (2.0 / df as f64).sqrt());
     let (low, high) = (-12.0 * sd, 4.0 * sd);
@@ -41,19 +41,20 @@ fn mean_over(ratios: &[(f64, f64)], value: impl Fn(f64) -> f64) -> f64 {
 }
 
 impl Finding {
-    /// The chance that a true difference is found, if the true standard error is `se`; `None` where nothing is.
+    /// The chance that a true difference is found, if the true standard error is `se`; `None` without degrees of
+    /// freedom.
     pub(super) fn power(&self, difference: f64, se: f64) -> Option<f64> {
         let critical = self.critical()?;
         Some(self.chance(difference, se, critical, &variance_ratios(self.df)))
     }
 
-    /// The smallest difference that is found in 80%, if the true standard error is `se`.
+    /// The smallest difference that is found in 80% of repetitions, if the true standard error is `se`.
     pub(super) fn smallest_at(&self, se: f64) -> Option<f64> {
         let (critical, ratios) = (self.critical()?, variance_ratios(self.df));
         self.search(se, |difference| self.chance(difference, se, critical, &ratios))
     }
 
-    /// The same if `se` was estimated: the mean over what the true one may be.
+    /// The same if `se` was estimated: the chance is averaged over the true errors that it may come from.
     pub(super) fn smallest_estimated(&self, se: f64) -> Option<f64> {
         let (critical, ratios) = (self.critical()?, variance_ratios(self.df));
         self.search(se, |difference| {
@@ -69,7 +70,7 @@ impl Finding {
         mean_over(ratios, |ratio| normal_cdf((difference - self.margin.max(critical * se * ratio.sqrt())) / se))
     }
 
-    /// The smallest difference whose chance is [`POWER`], to a thousandth of it.
+    /// The smallest difference that is found with a chance of [`POWER`], to within [`PRECISION`].
     fn search(&self, se: f64, chance: impl Fn(f64) -> f64) -> Option<f64> {
         if !(se > 0.0 && se.is_finite()) {
             return None;
@@ -99,24 +100,24 @@ mod tests {
     fn a_known_error_asks_for_a_little_more_than_the_usual_formula() {
         // the formula: t(.975, 7) + t(.8, 7) = 2.3646 + .8960 = 3.2606, and 5.3634 with 2 degrees of freedom
         for (df, expected) in [(7, 3.270), (2, 5.654)] {
-            let found = finding(df, 0.0).smallest_at(1.0).unwrap();
-            assert!((found - expected).abs() < 0.01 * expected, "{found}");
-            assert!((finding(df, 0.0).power(found, 1.0).unwrap() - POWER).abs() < 1e-3);
+            let smallest = finding(df, 0.0).smallest_at(1.0).unwrap();
+            assert!((smallest - expected).abs() < 0.01 * expected, "{smallest}");
+            assert!((finding(df, 0.0).power(smallest, 1.0).unwrap() - POWER).abs() < 1e-3);
         }
     }
 
     #[test]
     fn an_estimated_error_asks_for_much_more_where_there_are_few_clusters() {
         for (df, expected) in [(2, 8.775), (4, 4.678), (11, 3.327)] {
-            let found = finding(df, 0.0).smallest_estimated(1.0).unwrap();
-            assert!((found - expected).abs() < 0.01 * expected, "{found}");
+            let smallest = finding(df, 0.0).smallest_estimated(1.0).unwrap();
+            assert!((smallest - expected).abs() < 0.01 * expected, "{smallest}");
         }
     }
 
     #[test]
     fn without_noise_to_speak_of_the_margin_is_the_limit() {
-        let found = finding(7, 0.3).smallest_at(0.001).unwrap();
-        assert!((found - 0.3008).abs() < 1e-3, "{found}");
+        let smallest = finding(7, 0.3).smallest_at(0.001).unwrap();
+        assert!((smallest - 0.3008).abs() < 1e-3, "{smallest}");
         assert_eq!((finding(7, 0.3).smallest_at(0.0), finding(0, 0.3).smallest_at(1.0)), (None, None));
         assert_eq!(finding(7, 0.3).smallest_estimated(f64::NAN), None);
     }

@@ -57,16 +57,16 @@ impl StudentT {
         Some(self.upper_quantile(2.0 * (1.0 - p)))
     }
 
-    /// The t ≥ 0 with P(|T| ≥ t) = `both_tails`. A summary asks for a few of them thousands of times.
+    /// The t ≥ 0 with P(|T| ≥ t) = `both_tails`. It is cached: a summary needs a few of them thousands of times.
     fn upper_quantile(&self, both_tails: f64) -> f64 {
         thread_local! {
             static KNOWN: RefCell<HashMap<(u64, u64), f64>> = RefCell::default();
         }
-        let asked = (self.df.to_bits(), both_tails.to_bits());
-        KNOWN.with_borrow_mut(|known| *known.entry(asked).or_insert_with(|| self.bisected(both_tails)))
+        let key = (self.df.to_bits(), both_tails.to_bits());
+        KNOWN.with_borrow_mut(|known| *known.entry(key).or_insert_with(|| self.bisected(both_tails)))
     }
 
-    /// The same by bisection: slow, and sure to end.
+    /// The same by bisection, which is slow but sure to end.
     fn bisected(&self, both_tails: f64) -> f64 {
         let (mut low, mut high) = (0.0, 1.0);
         while self.two_sided_p(high) > both_tails && high < 1e150 {

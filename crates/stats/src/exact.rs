@@ -29,18 +29,18 @@ pub struct FailureCounts {
 pub struct FailureTest {
     /// One-sided p: the chance of as many failures or more on the judged side, given the totals.
     pub p: f64,
-    /// The same adjusted for all methods tested together, by Holm.
+    /// `p` adjusted for all methods tested together, by Holm.
     pub p_adjusted: f64,
     /// The adjusted p is at most .025 and the rate rose by 2 percentage points or more.
     pub regressed: bool,
 }
 
-/// Tests several methods together, each given by its clusters. A cluster that one side did not observe says nothing.
+/// Tests several methods together, each given by its clusters. A cluster that one side did not observe is ignored.
 pub fn failure_tests(methods: &[Vec<FailureCounts>]) -> Vec<FailureTest> {
     let methods: Vec<Vec<FailureCounts>> = methods.iter().map(|clusters| observed_on_both_sides(clusters)).collect();
     let p: Vec<f64> = methods.iter().map(|clusters| excess_failures_p(clusters)).collect();
     let judged = methods.iter().zip(&p).zip(holm(&p)).map(|((clusters, p), p_adjusted)| {
-        let regressed = p_adjusted <= 1.0 - UPPER_TAIL + TINY && increase(clusters) >= MIN_RATE_INCREASE - TINY;
+        let regressed = p_adjusted <= 1.0 - UPPER_TAIL + TINY && rate_increase(clusters) >= MIN_RATE_INCREASE - TINY;
         FailureTest { p: *p, p_adjusted, regressed }
     });
     judged.collect()
@@ -51,7 +51,7 @@ fn observed_on_both_sides(clusters: &[FailureCounts]) -> Vec<FailureCounts> {
 }
 
 /// The failure rate of the judged side minus that of the baseline, over all clusters.
-fn increase(clusters: &[FailureCounts]) -> f64 {
+fn rate_increase(clusters: &[FailureCounts]) -> f64 {
     let mut sum = FailureCounts::default();
     for counts in clusters {
         sum.failed += counts.failed;
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_side_did_not_observe_is_left_out() {
+    fn a_cluster_that_one_side_did_not_observe_is_left_out() {
         let tests = failure_tests(&[vec![counts(3, 3, 0, 0), counts(0, 3, 0, 3)]]);
         assert_eq!((tests[0].p, tests[0].regressed), (1.0, false));
     }

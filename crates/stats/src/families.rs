@@ -1,14 +1,15 @@
 //! Families: which comparisons of several methods are judged together.
 //!
 //! Only clusters in which a method changed carry evidence; a method is tested over these, if there are three or more.
-//! With K methods tested and m dimensions each there are three tests, all always made; any one of them fails a gate:
+//! With K methods tested and m dimensions each there are three tests. All are always made, and any one of them fails a
+//! gate:
 //!
 //! 1. *Primary*, if K ≥ 2: a t test over clusters of the mean over the methods. It sees a small loss that many methods
 //!    share, which no single method can show.
 //! 2. Holm over the K overalls. It sees one method that loses much.
 //! 3. One Holm over all K·m dimensions. It sees a loss in one dimension.
 //!
-//! From three methods on, variances are shared (see [`super::interval`]), each measure's apart.
+//! From three methods on, variances are shared (see [`super::interval`]), separately for each measure.
 //!
 //! Alternatives that were simulated and dropped. Holm over all methods, changed or not: cutting one of six methods from an
 //! overall of 1.89 to 0.76 passes. Unchanged clusters counted as differences of 0: they inflate the variance, and a method
@@ -25,29 +26,29 @@ use super::verdict::{DifferenceTest, NoEvidenceReason, judge_family, untestable,
 /// The differences of one method over the clusters in which it changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MethodDifferences {
-    /// Of its overall; `None` where nothing was measured on both sides.
+    /// The overall score; `None` where nothing was measured on both sides.
     pub overall: Option<Paired>,
-    /// Of each dimension, by a number that the dimension has in all methods.
+    /// The dimensions, each by its number, which is the same in all methods.
     pub dimensions: BTreeMap<usize, Paired>,
 }
 
-/// One method's comparisons, judged.
+/// The verdicts on one method.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MethodVerdicts {
-    /// Of its overall; `None` where there is no difference.
+    /// On its overall score; `None` where there is no difference.
     pub overall: Option<DifferenceTest>,
-    /// Of each dimension, in the order of their numbers.
+    /// On each dimension, in the order of their numbers.
     pub dimensions: Vec<DifferenceTest>,
 }
 
-/// All three families, judged.
+/// The verdicts of all three families.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FamilyVerdicts {
     /// The mean over the methods tested; `None` where under two were.
     pub primary: Option<DifferenceTest>,
     /// K: the methods whose overall was tested.
     pub tested: usize,
-    /// By method, in the order given.
+    /// The verdicts on each method, in the order given.
     pub methods: Vec<MethodVerdicts>,
 }
 
@@ -67,8 +68,8 @@ pub fn family_verdicts(methods: &[MethodDifferences]) -> FamilyVerdicts {
     FamilyVerdicts { primary: primary(&tested), tested: tested.len(), methods }
 }
 
-/// The same methods, each measure with the variance that it usually has among them: of few clusters, the variance of one
-/// method is hardly known. Overall and every dimension are shared apart.
+/// The methods, each measure with its mean variance over all of them: a few clusters hardly show the variance of a
+/// single method. The overall score and each dimension are shared separately.
 fn with_shared_variances(methods: &[MethodDifferences]) -> Vec<MethodDifferences> {
     let mut methods = methods.to_vec();
     share_variance(methods.iter_mut().filter_map(|method| method.overall.as_mut()).collect());
@@ -79,7 +80,7 @@ fn with_shared_variances(methods: &[MethodDifferences]) -> Vec<MethodDifferences
     methods
 }
 
-/// Gives one measure of all methods its mean variance over those that can be tested, unless they are too few.
+/// Gives one measure of all methods its mean variance over the methods that can be tested, unless these are too few.
 fn share_variance(measures: Vec<&mut Paired>) {
     let tested = measures.iter().filter(|paired| untestable(paired).is_none());
     let variances: Vec<f64> = tested.filter_map(|paired| paired.variance()).collect();
@@ -116,17 +117,17 @@ mod tests {
 
     #[test]
     fn one_method_has_no_primary_test() {
-        let found = family_verdicts(&[even(0.5)]);
-        assert_eq!((found.primary, found.tested), (None, 1));
-        assert_eq!(found.methods[0].overall.unwrap().verdict, Verdict::Regressed);
-        assert_eq!(found.methods[0].overall.unwrap().p, found.methods[0].overall.unwrap().p_adjusted);
+        let verdicts = family_verdicts(&[even(0.5)]);
+        assert_eq!((verdicts.primary, verdicts.tested), (None, 1));
+        assert_eq!(verdicts.methods[0].overall.unwrap().verdict, Verdict::Regressed);
+        assert_eq!(verdicts.methods[0].overall.unwrap().p, verdicts.methods[0].overall.unwrap().p_adjusted);
     }
 
     #[test]
     fn a_small_loss_that_all_share_fails_the_primary_test_alone() {
-        let found = family_verdicts(&[even(0.22), even(0.25), even(0.24)]);
-        assert_eq!(found.primary.unwrap().verdict, Verdict::Regressed);
-        assert!(found.methods.iter().all(|one| one.overall.unwrap().verdict == Verdict::NoEvidence));
+        let verdicts = family_verdicts(&[even(0.22), even(0.25), even(0.24)]);
+        assert_eq!(verdicts.primary.unwrap().verdict, Verdict::Regressed);
+        assert!(verdicts.methods.iter().all(|one| one.overall.unwrap().verdict == Verdict::NoEvidence));
         assert_eq!(
             family_verdicts(&[even(0.1), even(0.15)]).primary.unwrap().reason,
             Some(NoEvidenceReason::BelowPrimaryMargin)
@@ -136,11 +137,11 @@ mod tests {
     #[test]
     fn methods_that_changed_in_one_or_two_clusters_take_part_in_no_family() {
         let few = method(&[(0, -3.0), (1, -3.1)]);
-        let found = family_verdicts(&[even(0.5), few.clone(), few]);
-        assert_eq!((found.primary, found.tested), (None, 1));
+        let verdicts = family_verdicts(&[even(0.5), few.clone(), few]);
+        assert_eq!((verdicts.primary, verdicts.tested), (None, 1));
         let alone = family_verdicts(&[even(0.5)]);
-        assert_eq!(found.methods[0], alone.methods[0]);
-        let untested = found.methods[1].overall.unwrap();
+        assert_eq!(verdicts.methods[0], alone.methods[0]);
+        let untested = verdicts.methods[1].overall.unwrap();
         assert_eq!((untested.reason, untested.p_adjusted), (Some(NoEvidenceReason::FewClusters), None));
     }
 

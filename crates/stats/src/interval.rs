@@ -37,7 +37,7 @@ impl Interval {
         self.high
     }
 
-    /// Distance of the ends.
+    /// The distance between the ends.
     pub fn width(&self) -> f64 {
         self.high - self.low
     }
@@ -68,10 +68,11 @@ impl From<Interval> for [f64; 2] {
 pub struct Estimate {
     /// Mean of the clusters' values.
     pub center: f64,
-    /// 95% cluster t interval; `None` with one cluster, and where nothing tells how the values vary.
+    /// 95% cluster t interval; `None` with one cluster, and where the values do not show how they vary.
     pub ci95: Option<Interval>,
-    /// Two-sided p of a true mean of 0; `None` where there is no interval, unless the values are all 0, and for a level,
-    /// where 0 is no hypothesis.
+    /// Two-sided p of a true mean of 0. `None` without an interval, unless the values are all 0, and for a level, of
+    /// which
+    /// 0 is not a hypothesis.
     pub p: Option<f64>,
     /// Standard error of the mean; `None` with one cluster.
     pub se: Option<f64>,
@@ -79,13 +80,13 @@ pub struct Estimate {
     pub df: usize,
     /// G, the number of clusters.
     pub clusters: usize,
-    /// All clusters gave the same value, which says nothing of how others would vary.
+    /// All clusters gave the same value, which does not show how others would vary.
     pub degenerate: bool,
-    /// The clusters vary less than the grading of so few items does: `se` is that of the grading.
+    /// The clusters vary less than the grading of so few items alone would explain: `se` is that of the grading.
     pub floored: bool,
 }
 
-/// What is known of the noise besides how the values themselves vary.
+/// What is known about the noise besides how the values themselves vary.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct NoiseKnowledge {
     /// The smallest standard error that the mean can have.
@@ -94,49 +95,50 @@ pub(super) struct NoiseKnowledge {
     pub usual_variance: Option<f64>,
 }
 
-/// The mean of one value a cluster, with its interval and p.
+/// The mean of the clusters' values, with its interval and p.
 ///
-/// If all values are equal (sd under 1e-9) nothing tells how others would vary: there is no interval, and no p unless
-/// they are all 0. `None` for no values, or if one of them is no usable number: silently leaving it out would change
-/// what is estimated.
+/// If all values are equal (sd under 1e-9), they do not show how others would vary: there is no interval, and no p
+/// unless they are all 0. `None` for no values, or if one of them is not a usable number: silently leaving it out would
+/// change what is estimated.
 pub fn interval(values: &[f64]) -> Option<Estimate> {
     estimate(values, NoiseKnowledge::default())
 }
 
-/// The same with what else is known of the noise.
+/// Like [`interval`], with what else is known about the noise.
 ///
 /// The variance of few values is itself uncertain. Where several measures vary about alike it is drawn towards their
 /// mean variance, which counts like [`PRIOR_DF`] further degrees of freedom (Smyth 2004, Statistical Applications in
-/// Genetics and Molecular Biology 3); a value that varies clearly more than the others keeps its own.
+/// Genetics and Molecular Biology 3); a measure that varies clearly more than the others keeps
+/// its own variance.
 pub(super) fn estimate(values: &[f64], known: NoiseKnowledge) -> Option<Estimate> {
     let center = mean(values)?;
     let clusters = values.len();
     let lone = Estimate { center, ci95: None, p: None, se: None, df: 0, clusters, degenerate: false, floored: false };
-    let Some(own) = sample_variance(values) else { return Some(lone) };
-    let degenerate = own.sqrt() < TINY;
+    let Some(observed) = sample_variance(values) else { return Some(lone) };
+    let degenerate = observed.sqrt() < TINY;
     let center = if degenerate && center.abs() < TINY { 0.0 } else { center };
-    let (variance, df) = moderated(if degenerate { 0.0 } else { own }, clusters - 1, known.usual_variance);
-    let own_se = variance.sqrt() / (clusters as f64).sqrt();
-    let floored = known.floor.is_some_and(|floor| own_se < floor);
-    let se = if floored { known.floor.unwrap_or(own_se) } else { own_se };
-    let found = Estimate { center, se: Some(se), df, degenerate, floored, ..lone };
+    let (variance, df) = moderated(if degenerate { 0.0 } else { observed }, clusters - 1, known.usual_variance);
+    let observed_se = variance.sqrt() / (clusters as f64).sqrt();
+    let floored = known.floor.is_some_and(|floor| observed_se < floor);
+    let se = if floored { known.floor.unwrap_or(observed_se) } else { observed_se };
+    let without_interval = Estimate { center, se: Some(se), df, degenerate, floored, ..lone };
     if se < TINY {
-        return Some(Estimate { p: (center == 0.0).then_some(1.0), ..found });
+        return Some(Estimate { p: (center == 0.0).then_some(1.0), ..without_interval });
     }
     let t = StudentT::new(df)?;
     let ci95 = Interval::around(center, t.quantile(UPPER_TAIL)? * se);
-    Some(Estimate { ci95, p: Some(t.two_sided_p(center / se)), ..found })
+    Some(Estimate { ci95, p: Some(t.two_sided_p(center / se)), ..without_interval })
 }
 
-/// A variance of so many degrees of freedom, drawn towards the usual one unless it is clearly larger, with those it has
-/// then.
-fn moderated(own: f64, df: usize, usual: Option<f64>) -> (f64, usize) {
-    match usual.filter(|usual| own <= MAX_VARIANCE_RATIO * usual) {
+/// A variance with `df` degrees of freedom, drawn towards the usual one unless it is clearly larger, and the degrees of
+/// freedom of the result.
+fn moderated(variance: f64, df: usize, usual: Option<f64>) -> (f64, usize) {
+    match usual.filter(|usual| variance <= MAX_VARIANCE_RATIO * usual) {
         Some(usual) => {
             let (prior, weight) = (PRIOR_DF as f64, df as f64);
-            ((prior * usual + weight * own) / (prior + weight), PRIOR_DF + df)
+            ((prior * usual + weight * variance) / (prior + weight), PRIOR_DF + df)
         }
-        None => (own, df),
+        None => (variance, df),
     }
 }
 
@@ -147,38 +149,33 @@ pub fn lower_bound(values: &[f64]) -> Option<f64> {
     Some(center - t.quantile(0.95)? * sd / (values.len() as f64).sqrt())
 }
 
-/// The mean of one score a cluster, its interval clipped to the scale of 0 to 5. No p, and no interval where all are
+/// The mean of the clusters' scores, its interval clipped to the scale of 0 to 5. No p, and no interval where all are
 /// equal: levels at the ceiling often are.
 ///
 /// `None` for no values, or if one of them does not lie on the scale.
 pub fn level(values: &[f64]) -> Option<Estimate> {
-    let (floor, ceiling) = SCALE;
-    if !values.iter().all(|x| (floor - TINY..=ceiling + TINY).contains(x)) {
-        return None;
-    }
-    let estimate = interval(values)?;
-    let center = estimate.center.clamp(floor, ceiling);
-    Some(Estimate { center, ci95: estimate.ci95.map(|ci| ci.clipped(floor, ceiling)), p: None, ..estimate })
+    bounded(values, SCALE.0, SCALE.1)
 }
 
-/// The mean of one share a cluster, its interval clipped to 0 and 1. No p, and no interval where all are equal: that
-/// none of a few clusters has any does not show that none ever will.
+/// The mean of the clusters' shares, its interval clipped to 0 and 1. No p, and no interval where all are equal: shares
+/// of
+/// 0 in a few clusters do not show that it will always be 0.
 ///
-/// `None` for no values, or if one of them is no share.
+/// `None` for no values, or if one of them is not a share.
 pub fn share(values: &[f64]) -> Option<Estimate> {
     bounded(values, 0.0, 1.0)
 }
 
-/// The same of differences of shares, from −1 to 1.
+/// Like [`share`], for differences of shares, from −1 to 1.
 pub fn share_difference(values: &[f64]) -> Option<Estimate> {
     bounded(values, -1.0, 1.0)
 }
 
-/// The geometric mean of one size a cluster, with the t interval of its logarithm: sizes differ by factors, so that one
-/// large cluster would decide an arithmetic mean. No p, and no interval where all are equal.
+/// The geometric mean of the clusters' sizes, with the t interval of its logarithm: sizes differ by factors, so that
+/// one large cluster would decide an arithmetic mean. No p, and no interval where all are equal.
 ///
-/// Where a value is 0 there is no logarithm: then it is the arithmetic mean, without an interval. `None` for no values, or
-/// if one of them is negative or no number.
+/// If a value is 0, which has no logarithm, it is the arithmetic mean, without an interval. `None` for no values, or if
+/// one of them is negative or not a number.
 pub fn geometric_mean(values: &[f64]) -> Option<Estimate> {
     if values.iter().any(|x| *x < 0.0) {
         return None;
@@ -188,12 +185,13 @@ pub fn geometric_mean(values: &[f64]) -> Option<Estimate> {
         return Some(Estimate { ci95: None, p: None, se: None, ..arithmetic });
     }
     let logs: Vec<f64> = values.iter().map(|x| x.ln()).collect();
-    let found = interval(&logs)?;
-    let ci95 = found.ci95.and_then(|ci| Interval::new(ci.low().exp(), ci.high().exp()));
-    let center = if found.degenerate { mean(values)? } else { found.center.exp() };
-    Some(Estimate { center, ci95, p: None, se: None, ..found })
+    let of_logs = interval(&logs)?;
+    let ci95 = of_logs.ci95.and_then(|ci| Interval::new(ci.low().exp(), ci.high().exp()));
+    let center = if of_logs.degenerate { mean(values)? } else { of_logs.center.exp() };
+    Some(Estimate { center, ci95, p: None, se: None, ..of_logs })
 }
 
+/// The mean of values from `floor` to `ceiling`, its interval clipped to these, without a p.
 fn bounded(values: &[f64], floor: f64, ceiling: f64) -> Option<Estimate> {
     if !values.iter().all(|x| (floor - TINY..=ceiling + TINY).contains(x)) {
         return None;
@@ -217,19 +215,19 @@ mod tests {
 
     #[test]
     fn four_even_differences_are_told_from_nothing() {
-        let found = interval(&[0.6, 0.4, 0.4, 0.5]).unwrap();
-        assert!((found.center - 0.475).abs() < 1e-12);
-        assert!((found.se.unwrap() - 0.047871).abs() < 5e-7);
-        assert!(close(ends(&found), [0.322652, 0.627348]));
-        assert!((found.p.unwrap() - 0.00217751).abs() < 5e-9);
-        assert!(!found.degenerate);
+        let estimate = interval(&[0.6, 0.4, 0.4, 0.5]).unwrap();
+        assert!((estimate.center - 0.475).abs() < 1e-12);
+        assert!((estimate.se.unwrap() - 0.047871).abs() < 5e-7);
+        assert!(close(ends(&estimate), [0.322652, 0.627348]));
+        assert!((estimate.p.unwrap() - 0.00217751).abs() < 5e-9);
+        assert!(!estimate.degenerate);
     }
 
     #[test]
     fn sizes_have_a_geometric_mean_and_an_interval_of_factors() {
-        let found = geometric_mean(&[100.0, 1_000.0, 10_000.0]).unwrap();
-        assert!((found.center - 1_000.0).abs() < 1e-9);
-        let [low, high] = ends(&found);
+        let estimate = geometric_mean(&[100.0, 1_000.0, 10_000.0]).unwrap();
+        assert!((estimate.center - 1_000.0).abs() < 1e-9);
+        let [low, high] = ends(&estimate);
         assert!((low * high - 1e6).abs() < 1e-3 && low > 0.0, "even on the logarithm, and never below 0");
         let even = geometric_mean(&[7.0, 7.0]).unwrap();
         assert_eq!((even.center, even.ci95), (7.0, None));
@@ -240,10 +238,10 @@ mod tests {
 
     #[test]
     fn a_level_has_an_interval_and_no_p() {
-        let found = level(&[4.1, 3.3, 4.4, 3.8]).unwrap();
-        assert!((found.center - 3.9).abs() < 1e-12);
-        assert!(close(ends(&found), [3.153650, 4.646350]));
-        assert_eq!(found.p, None);
+        let estimate = level(&[4.1, 3.3, 4.4, 3.8]).unwrap();
+        assert!((estimate.center - 3.9).abs() < 1e-12);
+        assert!(close(ends(&estimate), [3.153650, 4.646350]));
+        assert_eq!(estimate.p, None);
     }
 
     #[test]
@@ -280,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_tell_nothing_of_noise() {
+    fn equal_values_do_not_show_their_noise() {
         let zero = interval(&[0.0, 0.0, 0.0]).unwrap();
         assert_eq!((zero.ci95, zero.p, zero.degenerate), (None, Some(1.0), true));
         let half = interval(&[0.5; 5]).unwrap();
@@ -310,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_that_is_no_number_refuses_all() {
+    fn one_value_that_is_not_a_number_gives_no_estimate() {
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX] {
             assert_eq!(interval(&[1.0, bad, 2.0]), None);
             assert_eq!(level(&[1.0, bad]), None);

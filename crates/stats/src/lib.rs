@@ -5,11 +5,25 @@
 //! many items it has.
 //!
 //! Invariants: the same input gives the same output, since nothing here draws random numbers; no output is ever NaN or
-//! infinite, what cannot be said is `None` with a reason beside it; nothing panics on any input. A number that is not
-//! finite, or beyond 1e60, is never computed with: it is refused, or counted as missing where cells may be missing.
+//! infinite, a value that cannot be computed is `None` with a reason beside it; nothing panics on any input. A number
+//! that is not finite, or beyond 1e60, is never computed with: it is refused, or counted as missing where cells may be
+//! missing.
 //!
-//! Deliberately absent: what the numbers stand for. The words that people read in results (`few fixtures`,
-//! `compress_run`) are spelled only where a type is written out.
+//! Nothing here knows what the numbers stand for. The words that people read in results (`few fixtures`,
+//! `compress_run`) occur only in serialized names.
+//!
+//! ```
+//! use compeval_stats::{Paired, Verdict, run_values, verdicts};
+//!
+//! // The scores of two sides in four clusters. A table has a row per item and a column per run, here one of each.
+//! let scores = [(4.1, 3.5), (3.3, 2.9), (4.4, 4.0), (3.8, 3.3)];
+//! let clusters = scores.map(|(a, b)| (run_values(&[[Some(a)]]), run_values(&[[Some(b)]])));
+//! let paired = Paired::between(&clusters).expect("every cluster has a value on both sides");
+//!
+//! let test = verdicts(&[paired])[0];
+//! assert_eq!(test.verdict, Verdict::Improved);
+//! assert!(test.ci95.is_some_and(|interval| interval.low() > 0.3));
+//! ```
 
 mod agreement;
 mod alpha;

@@ -21,14 +21,14 @@ pub struct Paired {
 }
 
 impl Paired {
-    /// From the differences of the clusters' values, one a cluster; nothing is missing and no runs are known.
-    /// `None` for no differences, or if one of them is no usable number.
+    /// From the difference of each cluster; nothing is missing and no runs are known. `None` for no differences, or if
+    /// one of them is not a usable number.
     #[cfg(test)]
     pub(super) fn new(differences: &[f64]) -> Option<Paired> {
-        Paired::numbered(differences.iter().copied().enumerate().collect())
+        Paired::from_numbered(differences.iter().copied().enumerate().collect())
     }
 
-    fn numbered(differences: Vec<(usize, f64)>) -> Option<Paired> {
+    fn from_numbered(differences: Vec<(usize, f64)>) -> Option<Paired> {
         let values: Vec<f64> = differences.iter().map(|(_, difference)| *difference).collect();
         let estimate = interval(&values)?;
         let rerun = Err(NoRerun::NoRuns);
@@ -56,16 +56,16 @@ impl Paired {
         }
         let rerun = rerun_interval(&runs_a, Some(&runs_b));
         let missing_share = gaps_a.share().unwrap_or(0.0).max(gaps_b.share().unwrap_or(0.0));
-        Some(Paired { rerun, missing_share, ..Paired::numbered(differences)? })
+        Some(Paired { rerun, missing_share, ..Paired::from_numbered(differences)? })
     }
 
-    /// The same for clusters that are numbered as they come.
+    /// Like [`Paired::by_cluster`], with the clusters numbered in their order.
     pub fn between(clusters: &[(RunValues, RunValues)]) -> Option<Paired> {
         let numbered = clusters.iter().enumerate().map(|(at, (a, b))| (at, a.clone(), b.clone()));
         Paired::by_cluster(&numbered.collect::<Vec<_>>())
     }
 
-    /// The mean over several measures in each cluster, over those that have the cluster. `None` for no measure.
+    /// The mean of several measures: in each cluster, over the measures that have it. `None` without measures.
     pub(super) fn mean_over(measures: &[&Paired]) -> Option<Paired> {
         let mut by_cluster: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for (at, difference) in measures.iter().flat_map(|measure| &measure.differences) {
@@ -75,7 +75,7 @@ impl Paired {
             by_cluster.into_iter().map(|(at, differences)| Some((at, mean(&differences)?))).collect();
         let floors = measures.iter().map(|measure| measure.noise.floor);
         let floor = floors.flatten().reduce(f64::max);
-        Some(Paired::numbered(means?)?.knowing(NoiseKnowledge { floor, usual_variance: None }))
+        Some(Paired::from_numbered(means?)?.knowing(NoiseKnowledge { floor, usual_variance: None }))
     }
 
     /// With the number of distinct items that were graded, over all clusters. Grades are whole numbers, and all criteria
@@ -86,7 +86,7 @@ impl Paired {
         self.knowing(noise)
     }
 
-    /// With the mean variance of several methods, to which its own is drawn.
+    /// With the mean variance of several methods, towards which its own is drawn.
     pub(super) fn with_usual_variance(self, usual_variance: f64) -> Paired {
         let noise = NoiseKnowledge { usual_variance: Some(usual_variance), ..self.noise };
         self.knowing(noise)
@@ -106,12 +106,12 @@ impl Paired {
         sample_variance(&self.values())
     }
 
-    /// Beside these clusters, so many others in which nothing changed.
+    /// With the number of other clusters, in which nothing changed.
     pub fn with_unchanged(self, unchanged: usize) -> Paired {
         Paired { unchanged, ..self }
     }
 
-    /// With this share of cells missing, from 0 to 1, on the side that lacks more. Anything else counts as all.
+    /// With this share of cells missing, from 0 to 1, on the side that lacks more. Any other number counts as 1.
     pub fn with_missing_share(self, share: f64) -> Paired {
         let missing_share = if (0.0..=1.0).contains(&share) { share } else { 1.0 };
         Paired { missing_share, ..self }
@@ -122,12 +122,12 @@ impl Paired {
         self.with_missing_share(whole.missing_share)
     }
 
-    /// Without a re-run interval, for this reason: for one, that runs repeated each other's work.
+    /// Without a re-run interval, for a reason such as that runs repeated each other's work.
     pub fn without_rerun(self, reason: NoRerun) -> Paired {
         Paired { rerun: Err(reason), ..self }
     }
 
-    /// Something else than what is compared differs between the sides: no verdict can be given.
+    /// Marks the comparison as confounded: the sides also differ in something else, so no verdict can be given.
     pub fn confounded(self) -> Paired {
         Paired { confounded: true, ..self }
     }

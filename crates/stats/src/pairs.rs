@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One measured number and where it stands. An item is known within its cluster, a run within its cluster, an answer
-/// within its item and run; observations that agree in all four are repeated gradings of one answer.
+/// One measured number and what it was measured on. Items and runs are numbered within their cluster, answers within
+/// their item and run. Observations that agree in all four numbers are repeated gradings of one answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
-    /// The unit of evidence that it belongs to.
+    /// The unit of evidence.
     pub cluster: usize,
-    /// What is measured, crossed with the runs of its cluster.
+    /// The item, crossed with the runs of its cluster.
     pub item: usize,
-    /// The number of the run, in which all items of the cluster are begun anew.
+    /// The run, in which all items of the cluster start anew.
     pub run: usize,
     /// Which answer of this item in this run.
     pub answer: usize,
-    /// The number. One that is not usable is left out.
+    /// The measured number; the observation is left out if it is not usable.
     pub value: f64,
 }
 
@@ -35,7 +35,7 @@ pub struct PairClasses {
     pub d6: Option<f64>,
 }
 
-/// A sum over pairs: of squared differences, and of how many pairs.
+/// The sum of squared differences over some pairs, and their number.
 #[derive(Clone, Copy, Debug, Default)]
 struct PairSum {
     squares: f64,
@@ -51,14 +51,14 @@ impl PairSum {
         PairSum { squares: self.squares + other.squares, count: self.count + other.count }
     }
 
-    /// Half the mean square; what rounding left below 0 is 0.
+    /// Half the mean square; 0 where rounding left it below.
     fn half_mean(self) -> Option<f64> {
         (self.count > 0.5).then(|| (self.squares / self.count / 2.0).max(0.0))
     }
 }
 
-/// Pairs within all groups that share a key, each of which stands together. Over one group of n values the squared
-/// differences of its pairs add up to n Σy² − (Σy)², so no pair is ever formed.
+/// The pairs within groups of observations that share a key and follow each other. In a group of n values the squared
+/// differences of all pairs add up to n Σy² − (Σy)², so no pair is ever formed.
 fn pairs_within<K: PartialEq>(observations: &[Observation], key: impl Fn(&Observation) -> K) -> PairSum {
     observations.chunk_by(|one, other| key(one) == key(other)).fold(PairSum::default(), |total, group| {
         let count = group.len() as f64;
@@ -68,7 +68,7 @@ fn pairs_within<K: PartialEq>(observations: &[Observation], key: impl Fn(&Observ
     })
 }
 
-/// The classes of pairs, by differences of nested groupings, and the number of clusters.
+/// The classes of pairs, computed as differences of nested groupings, and the number of clusters.
 pub(super) fn pair_classes(mut observations: Vec<Observation>) -> (PairClasses, usize) {
     let center = observations.iter().map(|o| o.value).sum::<f64>() / observations.len() as f64;
     for observation in &mut observations {
@@ -99,7 +99,10 @@ mod tests {
     use super::*;
 
     /// The definition, pair by pair.
-    fn slowly(observations: &[Observation], class: impl Fn(&Observation, &Observation) -> bool) -> Option<f64> {
+    fn half_mean_square(
+        observations: &[Observation],
+        class: impl Fn(&Observation, &Observation) -> bool,
+    ) -> Option<f64> {
         let (mut squares, mut count) = (0.0, 0.0);
         for (index, a) in observations.iter().enumerate() {
             for b in observations.iter().skip(index + 1).filter(|b| class(a, b)) {
@@ -131,12 +134,12 @@ mod tests {
         let (found, clusters) = pair_classes(all.clone());
         let same = |a: &Observation, b: &Observation| (a.cluster == b.cluster, a.item == b.item, a.run == b.run);
         let cases: [(Option<f64>, Option<f64>); 6] = [
-            (found.d1, slowly(&all, |a, b| same(a, b) == (true, true, true) && a.answer == b.answer)),
-            (found.d2, slowly(&all, |a, b| same(a, b) == (true, true, true) && a.answer != b.answer)),
-            (found.d3, slowly(&all, |a, b| same(a, b) == (true, true, false))),
-            (found.d4, slowly(&all, |a, b| same(a, b) == (true, false, true))),
-            (found.d5, slowly(&all, |a, b| same(a, b) == (true, false, false))),
-            (found.d6, slowly(&all, |a, b| a.cluster != b.cluster)),
+            (found.d1, half_mean_square(&all, |a, b| same(a, b) == (true, true, true) && a.answer == b.answer)),
+            (found.d2, half_mean_square(&all, |a, b| same(a, b) == (true, true, true) && a.answer != b.answer)),
+            (found.d3, half_mean_square(&all, |a, b| same(a, b) == (true, true, false))),
+            (found.d4, half_mean_square(&all, |a, b| same(a, b) == (true, false, true))),
+            (found.d5, half_mean_square(&all, |a, b| same(a, b) == (true, false, false))),
+            (found.d6, half_mean_square(&all, |a, b| a.cluster != b.cluster)),
         ];
         for (place, (fast, slow)) in cases.into_iter().enumerate() {
             assert!((fast.unwrap() - slow.unwrap()).abs() < 1e-9, "class {}", place + 1);

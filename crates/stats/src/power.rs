@@ -1,4 +1,4 @@
-//! What a design can show before it is paid for, and what one more of anything would buy.
+//! What a design can show before it is paid for, and what one more of each part of it would buy.
 //!
 //! The variance of the mean difference of two methods, with G clusters, p items each, R runs, a answers and j gradings:
 //!
@@ -30,7 +30,7 @@ pub struct DifferenceVariances {
     pub judge: f64,
 }
 
-/// How often everything is measured. Items may be a mean over clusters.
+/// How often everything is measured. The number of items may be a mean over clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SampleSizes {
     /// G, the clusters.
@@ -48,15 +48,15 @@ pub struct SampleSizes {
 /// What one call of each kind costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CallCosts {
-    /// To compress a session at one point.
+    /// Compressing a session at one point.
     pub compress: f64,
-    /// To answer one item.
+    /// Answering one item.
     pub answer: f64,
-    /// To grade one answer.
+    /// Grading one answer.
     pub judge: f64,
 }
 
-/// What there may be one more of; of runs, up to the next odd number, whose median is worth more.
+/// What a design can have one more of. Runs go up to the next odd number, whose median is worth more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DesignFactor {
@@ -72,23 +72,23 @@ pub enum DesignFactor {
     Judgement,
 }
 
-/// What one more would buy.
+/// What one more of a factor would buy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MarginalGain {
-    /// One more of what.
+    /// The factor.
     pub what: DesignFactor,
     /// The design with it.
     pub with: SampleSizes,
     /// Half the width of the 95% interval then.
     pub half_width: f64,
-    /// What that is less than now.
+    /// By how much that is less than now.
     pub gain: f64,
-    /// What it costs, for both methods.
+    /// Its cost, for both methods.
     pub cost: f64,
 }
 
 impl MarginalGain {
-    /// Points of half-width for a unit of money; `None` where it costs nothing.
+    /// Points of half-width per unit of money; `None` if it costs nothing.
     pub fn gain_per_cost(&self) -> Option<f64> {
         (self.cost > 0.0).then(|| self.gain / self.cost)
     }
@@ -98,21 +98,22 @@ impl MarginalGain {
     }
 }
 
-/// The variance of the median of so many normal values over that of their mean; beyond the table its limit.
+/// The variance of the median of `runs` normal values divided by that of their mean; beyond the table, its limit.
 fn median_factor(runs: u32) -> f64 {
     const FACTORS: [f64; 9] = [1.0, 1.0, 1.346, 1.192, 1.434, 1.288, 1.473, 1.346, 1.495];
     let place = (runs.max(1) - 1) as usize;
     FACTORS.get(place).copied().unwrap_or(std::f64::consts::FRAC_PI_2)
 }
 
-/// What a verdict of a design asks for; `None` where it has too few clusters for one.
+/// The conditions of a verdict; `None` if the design has too few clusters for one.
 fn finding(design: &SampleSizes) -> Option<Finding> {
     let df = design.fixtures.checked_sub(1)?;
     (design.fixtures >= MIN_CLUSTERS).then_some(Finding { df, alpha: ALPHA, margin: MARGIN })
 }
 
 impl DifferenceVariances {
-    fn of_mean(&self, design: &SampleSizes) -> f64 {
+    /// V, the variance of the mean difference.
+    fn variance_of_mean(&self, design: &SampleSizes) -> f64 {
         let (clusters, items, runs) = (design.fixtures as f64, design.probes, f64::from(design.runs));
         let (answers, gradings) = (f64::from(design.answers), f64::from(design.judgements));
         let within = self.compress_run
@@ -127,21 +128,21 @@ impl DifferenceVariances {
     /// Half the width of the 95% interval of a difference; `None` under two clusters or without an item.
     pub fn half_width(&self, design: &SampleSizes) -> Option<f64> {
         let t = StudentT::new(design.fixtures.checked_sub(1)?)?.quantile(UPPER_TAIL)?;
-        usable(t * self.of_mean(design).sqrt())
+        finite(t * self.variance_of_mean(design).sqrt())
     }
 
     /// The smallest true difference that gets a verdict in 80% of repetitions; `None` where there is no verdict.
     pub fn smallest_detectable(&self, design: &SampleSizes) -> Option<f64> {
-        usable(finding(design)?.smallest_at(self.of_mean(design).sqrt())?)
+        finite(finding(design)?.smallest_at(self.variance_of_mean(design).sqrt())?)
     }
 
-    /// The chance that a true difference gets a verdict; `None` where there is none.
+    /// The chance that a true difference gets a verdict; `None` where there is no verdict.
     pub fn power(&self, design: &SampleSizes, difference: f64) -> Option<f64> {
-        let se = usable(self.of_mean(design).sqrt()).filter(|se| *se > 0.0)?;
-        usable(finding(design)?.power(difference, se)?)
+        let se = finite(self.variance_of_mean(design).sqrt()).filter(|se| *se > 0.0)?;
+        finite(finding(design)?.power(difference, se)?)
     }
 
-    /// What one more of each would buy, what buys most for its cost first. Empty where there is no interval.
+    /// What one more of each factor would buy, the best buy for its cost first. Empty where there is no interval.
     pub fn purchases(&self, design: &SampleSizes, costs: &CallCosts) -> Vec<MarginalGain> {
         let Some(now) = self.half_width(design) else { return Vec::new() };
         let more = [
@@ -171,7 +172,7 @@ impl CallCosts {
     }
 }
 
-fn usable(value: f64) -> Option<f64> {
+fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
@@ -196,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_worked_design_comes_out() {
-        assert!(near(VARIANCES.of_mean(&DESIGN), 0.02535) && near(COSTS.total_for(&DESIGN), 16.8));
+        assert!(near(VARIANCES.variance_of_mean(&DESIGN), 0.02535) && near(COSTS.total_for(&DESIGN), 16.8));
         assert!(near(VARIANCES.half_width(&DESIGN).unwrap(), 0.3765));
         let bought = VARIANCES.purchases(&DESIGN, &COSTS);
         let expected = [

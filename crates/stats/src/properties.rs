@@ -1,4 +1,4 @@
-//! What holds for any data.
+//! Properties that hold for any data.
 
 use proptest::collection::vec;
 use proptest::num::f64::ANY;
@@ -39,7 +39,7 @@ fn swapped(counts: &FailureCounts) -> FailureCounts {
     }
 }
 
-/// Numbers a careless caller might pass: usual ones, extremes, and none at all.
+/// Numbers that a careless caller might pass: usual ones, extremes, NaN and infinity.
 fn wild() -> impl Strategy<Value = f64> {
     prop_oneof![3 => -5.0..5.0, 1 => ANY, 1 => Just(f64::NAN), 1 => Just(f64::INFINITY), 1 => Just(0.5)]
 }
@@ -55,7 +55,7 @@ fn near_ends(a: Option<Interval>, b: Option<Interval>) -> bool {
     }
 }
 
-/// Whether every number in it is finite. JSON would show a NaN as null, like what is properly unknown; `Debug` spells it.
+/// Whether every number in it is finite. JSON shows a NaN as null, as it shows an unknown value, so this reads `Debug`.
 fn is_finite<T: Serialize + std::fmt::Debug>(value: &T) -> bool {
     let spelled = format!("{value:?}");
     let is_broken = spelled.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "NaN" | "inf"));
@@ -72,7 +72,7 @@ fn shifted_runs(table: &[Vec<Option<f64>>], shift: f64) -> RunValues {
     run_values(&shifted.collect::<Vec<Vec<_>>>())
 }
 
-fn one(paired: &Paired) -> DifferenceTest {
+fn lone_verdict(paired: &Paired) -> DifferenceTest {
     verdicts(std::slice::from_ref(paired))[0]
 }
 
@@ -83,7 +83,7 @@ proptest! {
         let (there, back) = (Paired::between(&pairs), Paired::between(&swapped));
         prop_assert_eq!(there.is_some(), back.is_some());
         let (Some(there), Some(back)) = (there, back) else { return Ok(()) };
-        let (there, back) = (one(&there), one(&back));
+        let (there, back) = (lone_verdict(&there), lone_verdict(&back));
         prop_assert!(near(there.difference, -back.difference));
         prop_assert!(near_ends(there.ci95, negated(back.ci95)));
         prop_assert!(near_ends(there.ci95_rerun, negated(back.ci95_rerun)));
@@ -139,11 +139,11 @@ proptest! {
     fn anything_against_itself_shows_nothing(tables in vec(table(), 1..8)) {
         let pairs: Vec<_> = tables.iter().map(|t| (run_values(t), run_values(t))).collect();
         let Some(paired) = Paired::between(&pairs) else { return Ok(()) };
-        let found = one(&paired);
-        prop_assert_eq!((found.difference, found.verdict), (0.0, Verdict::NoEvidence));
-        prop_assert!(found.p.is_none_or(|p| p == 1.0));
-        prop_assert!(found.ci95.is_none_or(|ci| (ci.low(), ci.high()) == (0.0, 0.0)));
-        prop_assert_eq!(found.p.is_none(), found.clusters == 1);
+        let test = lone_verdict(&paired);
+        prop_assert_eq!((test.difference, test.verdict), (0.0, Verdict::NoEvidence));
+        prop_assert!(test.p.is_none_or(|p| p == 1.0));
+        prop_assert!(test.ci95.is_none_or(|ci| (ci.low(), ci.high()) == (0.0, 0.0)));
+        prop_assert_eq!(test.p.is_none(), test.clusters == 1);
     }
 
     #[test]

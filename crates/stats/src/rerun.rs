@@ -1,6 +1,6 @@
-//! The re-run interval: on exactly these clusters and items, is it more than the noise of running again?
+//! The re-run interval: on exactly these clusters and items, is a difference more than the noise of running again?
 //!
-//! It counts only how runs differ, says nothing about other clusters, and never decides a verdict.
+//! It uses only how runs differ, says nothing about other clusters, and never decides a verdict.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::distribution::StudentT;
 use super::interval::Interval;
 use super::thresholds::{TINY, UPPER_TAIL};
 
-/// A level or difference on these very clusters, with the noise of its runs.
+/// A level or difference on exactly these clusters, with the noise of its runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rerun {
     /// Mean over clusters of the mean (not the median) over runs: a median of three runs has no usable variance.
@@ -30,13 +30,13 @@ pub struct Rerun {
 pub enum NoRerun {
     /// There is no cluster, or the runs were not given.
     NoRuns,
-    /// Runs repeat the very same work, so there is nothing to vary.
+    /// Runs repeat the same work, so nothing varies.
     Deterministic,
-    /// Some cluster has under two runs.
+    /// Some cluster has fewer than two runs.
     FewRuns,
     /// The two sides have different numbers of clusters.
     Unpaired,
-    /// A value is no usable number.
+    /// A value is not a usable number.
     NotANumber,
 }
 
@@ -47,15 +47,15 @@ pub enum NoRerun {
 /// sides, with Σ(R − 1) degrees of freedom. Runs that repeated another run's work must be left out by the caller.
 ///
 /// # Errors
-/// Why there is none: see [`NoRerun`].
+/// If there is no such interval; the reason says why.
 pub fn rerun_interval(a: &[Vec<f64>], b: Option<&[Vec<f64>]>) -> Result<Rerun, NoRerun> {
     if b.is_some_and(|b| b.len() != a.len()) {
         return Err(NoRerun::Unpaired);
     }
-    let one = SideVariance::from_clusters(a)?;
-    let other = b.map_or(Ok(SideVariance::default()), SideVariance::from_clusters)?;
-    let variance = one.variance + other.variance;
-    let (center, df) = (one.mean - other.mean, one.df + other.df);
+    let a = SideVariance::from_clusters(a)?;
+    let b = b.map_or(Ok(SideVariance::default()), SideVariance::from_clusters)?;
+    let variance = a.variance + b.variance;
+    let (center, df) = (a.mean - b.mean, a.df + b.df);
     let t = StudentT::new(df).and_then(|t| t.quantile(UPPER_TAIL)).ok_or(NoRerun::FewRuns)?;
     let ci95 = Interval::around(center, t * variance.sqrt()).ok_or(NoRerun::NotANumber)?;
     Ok(Rerun { center, ci95, variance, df, degenerate: variance.sqrt() < TINY })
@@ -103,18 +103,18 @@ mod tests {
 
     #[test]
     fn four_clusters_of_three_runs() {
-        let found = rerun_interval(&a(), Some(&b())).unwrap();
-        assert!((found.center - 0.433333).abs() < 5e-7);
-        assert!((found.variance - 0.00611111).abs() < 5e-9);
-        assert_eq!(found.df, 16);
-        assert!((found.ci95.low() - 0.267613).abs() < 5e-7 && (found.ci95.high() - 0.599054).abs() < 5e-7);
+        let rerun = rerun_interval(&a(), Some(&b())).unwrap();
+        assert!((rerun.center - 0.433333).abs() < 5e-7);
+        assert!((rerun.variance - 0.00611111).abs() < 5e-9);
+        assert_eq!(rerun.df, 16);
+        assert!((rerun.ci95.low() - 0.267613).abs() < 5e-7 && (rerun.ci95.high() - 0.599054).abs() < 5e-7);
     }
 
     #[test]
     fn a_level_takes_one_side_only() {
-        let found = rerun_interval(&a(), None).unwrap();
-        assert!((found.center - 46.4 / 12.0).abs() < 1e-12);
-        assert_eq!(found.df, 8);
+        let rerun = rerun_interval(&a(), None).unwrap();
+        assert!((rerun.center - 46.4 / 12.0).abs() < 1e-12);
+        assert_eq!(rerun.df, 8);
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn runs_that_agree_leave_a_point() {
-        let found = rerun_interval(&[vec![2.0, 2.0]], None).unwrap();
-        assert_eq!((found.center, found.ci95.width(), found.degenerate), (2.0, 0.0, true));
+        let rerun = rerun_interval(&[vec![2.0, 2.0]], None).unwrap();
+        assert_eq!((rerun.center, rerun.ci95.width(), rerun.degenerate), (2.0, 0.0, true));
     }
 }

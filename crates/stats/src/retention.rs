@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::center::{mean, sample_variance, usable};
+use super::center::{mean, sample_variance};
 use super::distribution::StudentT;
 use super::interval::Interval;
 use super::thresholds::{MIN_SPAN, SPAN_WARNING, UPPER_TAIL};
@@ -38,15 +38,15 @@ impl Retention {
 named_enum! {
     /// Why a retention, or its interval, is undefined.
     pub enum NoRetention {
-        /// No cluster has the floor, the ceiling and what lies between.
+        /// No cluster has a floor, a ceiling and a value between them.
         MissingReference = "missing arm",
-        /// A value is no usable number.
+        /// A value is not a usable number.
         NotANumber = "not a number",
         /// The mean span is under 0.5 points.
         NarrowSpan = "narrow span",
         /// Ceiling and floor cannot be distinguished from noise.
         UncertainSpan = "uncertain span",
-        /// One cluster: the value stands alone.
+        /// One cluster: there is a value, but no interval.
         FewClusters = "few fixtures",
     }
 }
@@ -89,11 +89,10 @@ fn fieller(x: &[f64], y: &[f64]) -> Result<Interval, NoRetention> {
     if q <= 0.0 {
         return Err(NoRetention::UncertainSpan);
     }
-    // never negative but for rounding, as long as q is positive
+    // negative only by rounding, as long as q is positive
     let root = (l * l - q * k).max(0.0).sqrt();
-    let (low, high) = ((l - root) / q, (l + root) / q);
-    // a q that is all but 0 gives ends beyond any sense
-    Interval::new(low, high).filter(|_| usable(low) && usable(high)).ok_or(NoRetention::UncertainSpan)
+    // a q of almost 0 gives ends that are not usable
+    Interval::new((l - root) / q, (l + root) / q).ok_or(NoRetention::UncertainSpan)
 }
 
 #[cfg(test)]
@@ -102,17 +101,17 @@ mod tests {
 
     #[test]
     fn four_clusters_keep_four_fifths() {
-        let found = retention(&[(2.9, 3.4), (2.4, 3.2), (2.8, 3.2), (2.7, 3.3)]);
-        assert!((found.value.unwrap() - 0.8244).abs() < 5e-5);
-        let ci95 = found.ci95.unwrap();
+        let retained = retention(&[(2.9, 3.4), (2.4, 3.2), (2.8, 3.2), (2.7, 3.3)]);
+        assert!((retained.value.unwrap() - 0.8244).abs() < 5e-5);
+        let ci95 = retained.ci95.unwrap();
         assert!((ci95.low() - 0.7375).abs() < 5e-5 && (ci95.high() - 0.9086).abs() < 5e-5);
-        assert_eq!((found.reason, found.has_narrow_span()), (None, false));
+        assert_eq!((retained.reason, retained.has_narrow_span()), (None, false));
     }
 
     #[test]
     fn one_cluster_has_a_value_alone() {
-        let found = retention(&[(1.0, 2.0)]);
-        assert_eq!((found.value, found.ci95, found.reason), (Some(0.5), None, Some(NoRetention::FewClusters)));
+        let retained = retention(&[(1.0, 2.0)]);
+        assert_eq!((retained.value, retained.ci95, retained.reason), (Some(0.5), None, Some(NoRetention::FewClusters)));
     }
 
     #[test]
@@ -134,7 +133,7 @@ mod tests {
 
     #[test]
     fn even_clusters_leave_a_point() {
-        let found = retention(&[(1.0, 2.0), (1.0, 2.0), (1.0, 2.0)]);
-        assert!((found.value.unwrap() - 0.5).abs() < 1e-12 && found.ci95.unwrap().width() < 1e-12);
+        let retained = retention(&[(1.0, 2.0), (1.0, 2.0), (1.0, 2.0)]);
+        assert!((retained.value.unwrap() - 0.5).abs() < 1e-12 && retained.ci95.unwrap().width() < 1e-12);
     }
 }

@@ -12,8 +12,8 @@ pub(super) const UPPER_TAIL: f64 = 1.0 - ALPHA / 2.0;
 /// The power at which the smallest detectable change is stated.
 pub const POWER: f64 = 0.8;
 
-/// The smallest difference, in points of the scale, that is worth a verdict. By itself it would not do: see
-/// `tools/coverage` for how often some dimension moves by as much when nothing has changed.
+/// The smallest difference, in points of the scale, that is worth a verdict. It does not suffice by itself:
+/// `tools/coverage` measures how often some dimension moves by as much when nothing has changed.
 pub const MARGIN: f64 = 0.3;
 
 /// The same for the mean over several methods, whose noise is smaller.
@@ -25,26 +25,26 @@ pub const SHARE_MARGIN: f64 = 0.1;
 /// The smallest rise of a failure rate that is worth a verdict: 2 percentage points.
 pub const MIN_RATE_INCREASE: f64 = 0.02;
 
-/// Degrees of freedom that the mean variance of several methods counts for in that of each (d₀).
+/// The degrees of freedom (d₀) that the mean variance of several methods adds to the variance of each.
 pub const PRIOR_DF: usize = 4;
 
-/// A variance that is this many times the mean one, or more, is not drawn towards it: without the limit, a method ten
+/// A variance of more than this many times the mean one is not drawn towards it: without the limit, a method ten
 /// times as noisy as the others has false findings in 7% of comparisons, with it in 3%.
 pub const MAX_VARIANCE_RATIO: f64 = 1.5;
 
-/// Fewest methods whose variances are shared.
+/// The fewest methods that share their variances.
 pub const MIN_METHODS_TO_SHARE: usize = 3;
 
 /// The variance of a difference of two grades, each rounded to a whole number: two of 1/12.
 pub const ROUNDING_VARIANCE: f64 = 2.0 / 12.0;
 
-/// Fewest clusters that a verdict may rest on.
+/// The fewest clusters that a verdict may rest on.
 pub const MIN_CLUSTERS: usize = 3;
 
 /// Share of missing cells, on either side, above which there is no verdict.
 pub const MAX_MISSING: f64 = 0.10;
 
-/// Smallest share of its items that a run must have to count.
+/// The smallest share of its items that a run must have to count.
 pub const MIN_RUN_SHARE: f64 = 0.5;
 
 /// A smallest detectable change above this, in points, is worth a warning: the comparison is nearly blind.
@@ -56,7 +56,7 @@ pub const MIN_SPAN: f64 = 0.5;
 /// Mean span between ceiling and floor, in points, under which the items hardly measure anything: a warning.
 pub const SPAN_WARNING: f64 = 1.0;
 
-/// Fewest clusters from which a variance between clusters is used.
+/// The fewest clusters whose variance is used.
 pub const MIN_CLUSTERS_FOR_VARIANCE: usize = 4;
 
 /// Pairs (or units) under which a coefficient of agreement is shown with a warning.
@@ -71,7 +71,7 @@ pub const FAR_APART: f64 = 2.0;
 /// A probe's score from which its answer is called good, bad below: the middle of the scale.
 pub const GOOD: f64 = 2.5;
 
-/// The smallest step between bad and good, in points, that is named: smaller ones are noise about the middle.
+/// The smallest step between bad and good, in points, that is reported: smaller ones are noise about the middle.
 pub const MIN_FLIP: f64 = 1.0;
 
 /// The ends of the scale of scores.

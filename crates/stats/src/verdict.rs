@@ -23,7 +23,7 @@ named_enum! {
         Improved = "improved",
         /// Worse by the margin or more, and not by chance.
         Regressed = "regressed",
-        /// Neither was shown; which is not to say that nothing changed.
+        /// Neither was shown, which does not mean that nothing changed.
         NoEvidence = "no evidence",
     }
 }
@@ -37,7 +37,7 @@ named_enum! {
         FewClusters = "few fixtures",
         /// Over 10% of the cells are missing on one side.
         Missing = "missing",
-        /// Without the answers that the token limit cut off the verdict is another one.
+        /// Without the answers that the token limit cut off, the verdict would be another one.
         Truncated = "truncated",
         /// The adjusted p passes, but the difference is smaller than the margin.
         BelowMargin = "below 0.3",
@@ -53,7 +53,7 @@ named_enum! {
         Unchanged = "unchanged",
         /// The p passes by itself, but not among all comparisons of its family.
         Correction = "correction",
-        /// All clusters differ by exactly the same, and are too few (or the difference is 0) to conclude more.
+        /// All clusters differ by exactly the same amount, and are too few (or the difference is 0) to conclude more.
         Degenerate = "degenerate",
         /// The difference does not stand out from how clusters vary.
         Noise = "noise",
@@ -65,7 +65,7 @@ named_enum! {
 pub struct DifferenceTest {
     /// Mean of the differences of the clusters that changed.
     pub difference: f64,
-    /// The same over all clusters that were compared, those without a change counted as 0.
+    /// The mean over all clusters that were compared; those without a change count as 0.
     pub difference_all: f64,
     /// 95% cluster t interval of `difference`: would it hold on other clusters like these? `None` with one cluster.
     /// Clipped to what differences can be.
@@ -78,9 +78,9 @@ pub struct DifferenceTest {
     pub no_rerun: Option<NoRerun>,
     /// Two-sided p by itself; `None` with one cluster.
     pub p: Option<f64>,
-    /// The same adjusted for its family, by Holm, and for the number of tries; `None` where it is not tested.
+    /// `p` adjusted for its family, by Holm, and for the number of tries; `None` where it is not tested.
     pub p_adjusted: Option<f64>,
-    /// Which try of its design it is, where an improvement is corrected for the number of tries.
+    /// The number of tries of its design up to this one, where an improvement is corrected for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tried: Option<usize>,
     /// Degrees of freedom of the test: more than `clusters` − 1 where methods share their variances.
@@ -88,7 +88,7 @@ pub struct DifferenceTest {
     /// The clusters vary less than the grading of so few items does, and the noise of grading decided the test.
     pub floored: bool,
     /// Smallest true difference that would get a verdict in 80% of repetitions. `None` where no difference on the scale
-    /// would, and where nothing tells how clusters vary.
+    /// would, and where the clusters do not show how they vary.
     pub mdd: Option<f64>,
     /// Improved, regressed, or neither shown.
     pub verdict: Verdict,
@@ -100,7 +100,7 @@ pub struct DifferenceTest {
     pub clusters: usize,
     /// Clusters that were compared and did not change.
     pub unchanged: usize,
-    /// All clusters differ by exactly the same.
+    /// All clusters differ by exactly the same amount.
     pub degenerate: bool,
 }
 
@@ -120,7 +120,7 @@ impl DifferenceTest {
             && is_blind
     }
 
-    /// The same if `rest`, the comparison without truncated answers, has the same verdict; else no evidence.
+    /// This test if `rest`, the comparison without truncated answers, has the same verdict; otherwise no evidence.
     pub fn unless_truncated(self, rest: Option<&DifferenceTest>) -> DifferenceTest {
         if rest.map_or(Verdict::NoEvidence, |rest| rest.verdict) == self.verdict {
             return self;
@@ -128,7 +128,7 @@ impl DifferenceTest {
         DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::Truncated), ..self }
     }
 
-    /// The same, but no evidence of an improvement: a larger context has more.
+    /// This test, but with no evidence if it improved: the better side had more tokens to spend.
     pub fn unless_improved_by_size(self) -> DifferenceTest {
         if self.verdict != Verdict::Improved {
             return self;
@@ -136,13 +136,13 @@ impl DifferenceTest {
         DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::MoreTokens), ..self }
     }
 
-    /// Whether it has a verdict that the noise of grading decided: then all clusters differ by about the same, which a
-    /// judge that has changed explains as well as what is compared.
+    /// Whether the noise of grading decided its verdict. Then all clusters differ by about the same amount, which a
+    /// judge that has changed explains as well as a difference of the sides does.
     pub fn may_be_drift(&self) -> bool {
         self.floored && self.verdict != Verdict::NoEvidence
     }
 
-    /// The same, but no evidence where the judge's change explains it.
+    /// This test, but with no evidence where a change of the judge explains it.
     pub fn unless_drifted(self, regrading: &Regrading) -> DifferenceTest {
         if !self.may_be_drift() || !regrading.explains(self.difference) {
             return self;
@@ -150,15 +150,15 @@ impl DifferenceTest {
         DifferenceTest { verdict: Verdict::NoEvidence, reason: Some(NoEvidenceReason::JudgeDrift), ..self }
     }
 
-    /// The same as one of `tried` tries against one baseline: an improvement has to hold among all of them
-    /// (Bonferroni), since the best of several looks better than it is. A loss stands by itself: nobody selects it.
+    /// This test as one of `tried` tries against one baseline. An improvement must hold among all of them (Bonferroni),
+    /// since the best of several looks better than it is. A loss is not corrected: nobody selects it.
     pub fn among(self, tried: usize) -> DifferenceTest {
         let tried = tried.max(1);
         let counted = DifferenceTest { tried: Some(tried), ..self };
         if self.difference > 0.0 { counted.with_p_times(tried as f64) } else { counted }
     }
 
-    /// The same at one of several looks at growing data: it is tested at [`LOOK_ALPHA`]. Its p is scaled, so that the
+    /// This test as one of several looks at growing data, each tested at [`LOOK_ALPHA`]. Its p is scaled, so that the
     /// limit stays at 5%.
     pub fn at_look(self) -> DifferenceTest {
         self.with_p_times(ALPHA / LOOK_ALPHA)
@@ -174,7 +174,7 @@ impl DifferenceTest {
         DifferenceTest { p_adjusted, verdict, reason, ..self }
     }
 
-    /// The comparison of `clusters` clusters none of which changed.
+    /// A comparison of `clusters` clusters, none of which changed.
     pub fn unchanged(clusters: usize) -> DifferenceTest {
         DifferenceTest {
             difference: 0.0,
@@ -212,8 +212,8 @@ pub fn untestable(paired: &Paired) -> Option<NoEvidenceReason> {
     }
 }
 
-/// Judges one family of comparisons together, in order. A family of one is judged as it stands. What cannot be tested
-/// is no member of the family, so that it costs the others nothing.
+/// Judges one family of comparisons together, in order. A family of one is not corrected. A comparison that cannot be
+/// tested is not a member of the family, so it costs the others nothing.
 pub fn verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
     judge_family(family, MARGIN, NoEvidenceReason::BelowMargin)
 }
@@ -222,18 +222,19 @@ pub fn verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
 pub fn share_verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
     let family: Vec<Paired> = family.iter().map(with_noise_of_equal_shares).collect();
     let mut judged = judge_family(&family, SHARE_MARGIN, NoEvidenceReason::BelowShareMargin);
-    for found in &mut judged {
-        found.within_margin = found.ci95.map(|ci| ci.is_within(SHARE_MARGIN));
-        found.mdd = found.mdd.filter(|mdd| *mdd <= 1.0);
+    for test in &mut judged {
+        test.within_margin = test.ci95.map(|ci| ci.is_within(SHARE_MARGIN));
+        test.mdd = test.mdd.filter(|mdd| *mdd <= 1.0);
     }
     judged
 }
 
-/// The fewest items that a share is of: messages that need something.
+/// The fewest items of a share. They are messages that need something.
 const FEWEST_ITEMS: usize = 3;
 
-/// A share that changed by the same amount in every cluster gets the noise of two roundings to all or nothing of each of
-/// the fewest items: the same loss everywhere is more evidence than an uneven one, not less.
+/// Gives a share that changed by the same amount in every cluster the noise of rounding, as if each of the fewest items
+/// were rounded to all or nothing on both sides. The same loss everywhere is more evidence than an uneven one, not
+/// less.
 fn with_noise_of_equal_shares(paired: &Paired) -> Paired {
     let Estimate { center, clusters, degenerate, .. } = paired.estimate;
     let floor = (ROUNDING_VARIANCE / (FEWEST_ITEMS * clusters.max(1)) as f64).sqrt();
@@ -245,7 +246,7 @@ fn with_noise_of_equal_shares(paired: &Paired) -> Paired {
     paired
 }
 
-/// The same with a margin, and the reason that a difference below it gets.
+/// Judges a family with this margin; a significant difference that is smaller gets the reason `below`.
 pub(super) fn judge_family(family: &[Paired], margin: f64, below: NoEvidenceReason) -> Vec<DifferenceTest> {
     let tested: Vec<f64> = family.iter().filter_map(p_of_test).collect();
     let alpha = ALPHA / tested.len().max(1) as f64;
@@ -264,7 +265,7 @@ fn p_of_test(paired: &Paired) -> Option<f64> {
     paired.estimate.p.filter(|_| untestable(paired).is_none())
 }
 
-/// A comparison that is not judged.
+/// The test of a comparison, still without a verdict.
 fn describe(paired: &Paired) -> DifferenceTest {
     let estimate = &paired.estimate;
     let rerun = paired.rerun.as_ref().ok();
@@ -312,6 +313,7 @@ fn judge(
     (Verdict::NoEvidence, Some(reason))
 }
 
+/// Why an adjusted p does not pass.
 fn unproven(estimate: &Estimate) -> NoEvidenceReason {
     if estimate.p.is_some_and(|p| p <= ALPHA) {
         NoEvidenceReason::Correction
@@ -330,7 +332,7 @@ fn smallest_detectable(estimate: &Estimate, alpha: f64, margin: f64) -> Option<f
     Finding { df: estimate.df, alpha, margin }.smallest_estimated(estimate.se?)
 }
 
-/// Holm's adjusted p values, in the order given. What is no probability counts as 1.
+/// Holm's adjusted p values, in the order given. A number that is not a probability counts as 1.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let probabilities = p.iter().map(|p| if (0.0..=1.0).contains(p) { *p } else { 1.0 });
     let mut ranked: Vec<(usize, f64)> = probabilities.enumerate().collect();
@@ -363,7 +365,7 @@ mod tests {
         verdicts(&[Paired::new(differences).unwrap()])[0]
     }
 
-    fn said(comparison: &DifferenceTest) -> (Verdict, Option<NoEvidenceReason>) {
+    fn outcome(comparison: &DifferenceTest) -> (Verdict, Option<NoEvidenceReason>) {
         (comparison.verdict, comparison.reason)
     }
 
@@ -371,13 +373,13 @@ mod tests {
 
     #[test]
     fn the_worked_comparison_is_improved() {
-        let found = verdicts(&[worked()])[0];
-        assert_eq!(said(&found), (Verdict::Improved, None));
-        assert!((found.difference - 0.475).abs() < 1e-12);
-        assert!((found.p_adjusted.unwrap() - 0.00217751).abs() < 5e-9);
-        assert!((found.mdd.unwrap() - 0.3608).abs() < 1e-3, "{:?}", found.mdd);
-        assert!((found.rerun_difference.unwrap() - 0.433333).abs() < 5e-7);
-        assert_eq!((found.within_margin, found.no_rerun), (Some(false), None));
+        let test = verdicts(&[worked()])[0];
+        assert_eq!(outcome(&test), (Verdict::Improved, None));
+        assert!((test.difference - 0.475).abs() < 1e-12);
+        assert!((test.p_adjusted.unwrap() - 0.00217751).abs() < 5e-9);
+        assert!((test.mdd.unwrap() - 0.3608).abs() < 1e-3, "{:?}", test.mdd);
+        assert!((test.rerun_difference.unwrap() - 0.433333).abs() < 5e-7);
+        assert_eq!((test.within_margin, test.no_rerun), (Some(false), None));
     }
 
     #[test]
@@ -393,8 +395,8 @@ mod tests {
     #[test]
     fn holm_matches_the_worked_numbers_in_any_order() {
         let expected = [0.006, 0.060, 0.080, 0.120, 0.600, 0.800];
-        let found = holm(&[0.001, 0.012, 0.020, 0.040, 0.300, 0.800]);
-        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{found:?}");
+        let adjusted = holm(&[0.001, 0.012, 0.020, 0.040, 0.300, 0.800]);
+        assert!(adjusted.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{adjusted:?}");
         let shuffled = holm(&[0.300, 0.001, 0.800, 0.020, 0.012, 0.040]);
         let order = [0.600, 0.006, 0.800, 0.080, 0.060, 0.120];
         assert!(shuffled.iter().zip(order).all(|(a, b)| (a - b).abs() < 1e-12), "{shuffled:?}");
@@ -404,60 +406,63 @@ mod tests {
 
     #[test]
     fn each_reason_is_given_where_it_holds() {
-        assert_eq!(said(&judged(&[0.9])), (NONE, Some(NoEvidenceReason::FewClusters)));
-        assert_eq!(said(&judged(&[0.9, 0.91])), (NONE, Some(NoEvidenceReason::FewClusters)));
-        assert_eq!(said(&judged(&[0.20, 0.21, 0.22])), (NONE, Some(NoEvidenceReason::BelowMargin)));
-        assert_eq!(said(&judged(&[0.9, -0.3, 0.6])), (NONE, Some(NoEvidenceReason::Noise)));
-        assert_eq!(said(&judged(&[0.5; 5])), (NONE, Some(NoEvidenceReason::Degenerate)));
-        assert_eq!(said(&judged(&[0.0; 8])), (NONE, Some(NoEvidenceReason::Degenerate)));
+        assert_eq!(outcome(&judged(&[0.9])), (NONE, Some(NoEvidenceReason::FewClusters)));
+        assert_eq!(outcome(&judged(&[0.9, 0.91])), (NONE, Some(NoEvidenceReason::FewClusters)));
+        assert_eq!(outcome(&judged(&[0.20, 0.21, 0.22])), (NONE, Some(NoEvidenceReason::BelowMargin)));
+        assert_eq!(outcome(&judged(&[0.9, -0.3, 0.6])), (NONE, Some(NoEvidenceReason::Noise)));
+        assert_eq!(outcome(&judged(&[0.5; 5])), (NONE, Some(NoEvidenceReason::Degenerate)));
+        assert_eq!(outcome(&judged(&[0.0; 8])), (NONE, Some(NoEvidenceReason::Degenerate)));
         let sure = || Paired::new(&[0.60, 0.61, 0.62, 0.60]).unwrap();
         let family = [sure().with_missing_share(0.11), sure().with_missing_share(0.10), sure().confounded()];
-        let found = verdicts(&family);
-        assert_eq!(said(&found[0]), (NONE, Some(NoEvidenceReason::Missing)));
-        assert_eq!(said(&found[1]), (Verdict::Improved, None));
-        assert_eq!(said(&found[2]), (NONE, Some(NoEvidenceReason::Confounded)));
+        let tests = verdicts(&family);
+        assert_eq!(outcome(&tests[0]), (NONE, Some(NoEvidenceReason::Missing)));
+        assert_eq!(outcome(&tests[1]), (Verdict::Improved, None));
+        assert_eq!(outcome(&tests[2]), (NONE, Some(NoEvidenceReason::Confounded)));
     }
 
     #[test]
     fn a_family_asks_for_more_than_a_lone_comparison() {
         let shaky = [0.5, 0.8, 0.5];
-        assert_eq!(said(&judged(&shaky)), (Verdict::Improved, None));
+        assert_eq!(outcome(&judged(&shaky)), (Verdict::Improved, None));
         let family: Vec<Paired> = [shaky, [0.1, -0.1, 0.2]].iter().filter_map(|d| Paired::new(d)).collect();
-        let found = verdicts(&family);
-        assert_eq!(said(&found[0]), (NONE, Some(NoEvidenceReason::Correction)));
-        assert!(found[0].mdd > judged(&shaky).mdd);
+        let tests = verdicts(&family);
+        assert_eq!(outcome(&tests[0]), (NONE, Some(NoEvidenceReason::Correction)));
+        assert!(tests[0].mdd > judged(&shaky).mdd);
     }
 
     #[test]
     fn an_improvement_has_to_hold_among_all_tries() {
-        let found = verdicts(&[worked()])[0];
-        assert_eq!(found.among(1), DifferenceTest { tried: Some(1), ..found });
-        let p = found.p_adjusted.unwrap();
-        assert_eq!(said(&found.among(22)), (Verdict::Improved, None), "22 × .0022 is .048");
-        assert!((found.among(22).p_adjusted.unwrap() - 22.0 * p).abs() < 1e-12);
-        assert_eq!(said(&found.among(23)), (NONE, Some(NoEvidenceReason::Correction)));
+        let test = verdicts(&[worked()])[0];
+        assert_eq!(test.among(1), DifferenceTest { tried: Some(1), ..test });
+        let p = test.p_adjusted.unwrap();
+        assert_eq!(outcome(&test.among(22)), (Verdict::Improved, None), "22 × .0022 is .048");
+        assert!((test.among(22).p_adjusted.unwrap() - 22.0 * p).abs() < 1e-12);
+        assert_eq!(outcome(&test.among(23)), (NONE, Some(NoEvidenceReason::Correction)));
         let loss = judged(&[-0.5, -0.8, -0.5]);
-        assert_eq!((said(&loss.among(100)), loss.among(100).p_adjusted), ((Verdict::Regressed, None), loss.p_adjusted));
+        assert_eq!(
+            (outcome(&loss.among(100)), loss.among(100).p_adjusted),
+            ((Verdict::Regressed, None), loss.p_adjusted)
+        );
     }
 
     #[test]
     fn a_loss_of_every_fixture_alike_is_a_regression_and_a_small_one_is_noise_of_grading() {
         let graded =
             |difference: f64, items| verdicts(&[Paired::new(&[difference; 3]).unwrap().with_graded_items(items)])[0];
-        let found = graded(-1.0, 30);
-        assert_eq!((found.verdict, found.floored, found.degenerate), (Verdict::Regressed, true, true));
-        assert!(found.ci95.is_some_and(|ci| ci.high() < -0.6) && found.mdd.is_some());
-        assert_eq!(said(&graded(-0.31, 30)), (NONE, Some(NoEvidenceReason::Degenerate)));
-        assert_eq!(said(&graded(-1.0, 1)), (NONE, Some(NoEvidenceReason::Degenerate)), "one probe");
-        assert_eq!(said(&judged(&[-1.0; 6])), (NONE, Some(NoEvidenceReason::Degenerate)), "no items are known");
+        let test = graded(-1.0, 30);
+        assert_eq!((test.verdict, test.floored, test.degenerate), (Verdict::Regressed, true, true));
+        assert!(test.ci95.is_some_and(|ci| ci.high() < -0.6) && test.mdd.is_some());
+        assert_eq!(outcome(&graded(-0.31, 30)), (NONE, Some(NoEvidenceReason::Degenerate)));
+        assert_eq!(outcome(&graded(-1.0, 1)), (NONE, Some(NoEvidenceReason::Degenerate)), "one probe");
+        assert_eq!(outcome(&judged(&[-1.0; 6])), (NONE, Some(NoEvidenceReason::Degenerate)), "no items are known");
     }
 
     #[test]
     fn a_uniform_loss_is_none_if_the_judge_moved_by_half_of_it() {
         let lost = verdicts(&[Paired::new(&[-1.0; 3]).unwrap().with_graded_items(30)])[0];
         let moved = |by: f64| lost.unless_drifted(&Regrading::between(&[4.0; 8], &[4.0 + by; 8]).unwrap());
-        assert_eq!(said(&moved(-0.5)), (NONE, Some(NoEvidenceReason::JudgeDrift)));
-        assert_eq!((said(&moved(-0.4)), said(&moved(1.0))), (said(&lost), said(&lost)));
+        assert_eq!(outcome(&moved(-0.5)), (NONE, Some(NoEvidenceReason::JudgeDrift)));
+        assert_eq!((outcome(&moved(-0.4)), outcome(&moved(1.0))), (outcome(&lost), outcome(&lost)));
         let varied = judged(&[-0.5, -0.8, -0.5]);
         let moved = varied.unless_drifted(&Regrading::between(&[4.0], &[3.0]).unwrap());
         assert_eq!((varied.may_be_drift(), moved), (false, varied), "a judge does not change from fixture to fixture");
@@ -471,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_rerun_noise_is_said_only_without_a_verdict() {
+    fn only_a_test_without_a_verdict_is_beyond_rerun_noise() {
         let short = |values: [f64; 3]| run_values(&[values.map(Some).to_vec()]);
         let two = [(short([4.0, 4.1, 4.0]), short([3.0, 3.1, 3.1])), (short([3.0, 3.1, 3.0]), short([2.0, 2.2, 2.1]))];
         assert!(verdicts(&[Paired::between(&two).unwrap()])[0].is_beyond_rerun_noise());

@@ -91,7 +91,7 @@ impl FromStr for Digest {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ActionKey(pub Digest);
 
-/// The first half of a key, which identifies an action where many are compared.
+/// The first half of a key: enough to identify an action where many are compared in memory.
 pub type KeyHalf = [u8; 16];
 
 impl ActionKey {
@@ -138,7 +138,7 @@ impl DigestBuilder {
     }
 }
 
-/// Hashes a stream of bytes: the result equals `Digest::hash` the whole.
+/// Hashes a stream of bytes. The result equals `Digest::hash` of all bytes.
 #[derive(Clone, Debug, Default)]
 pub struct StreamDigest(blake3::Hasher);
 
@@ -179,8 +179,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_two_lists_of_fields_collide(a in ".{0,8}", b in ".{0,8}", c in ".{0,8}", d in ".{0,8}") {
-            let of = |x: &str, y: &str| DigestBuilder::new("t").field(x, y).finish();
-            prop_assert_eq!(of(&a, &b) == of(&c, &d), (a, b) == (c, d));
+            let one = DigestBuilder::new("t").field(&a, &b).finish();
+            let other = DigestBuilder::new("t").field(&c, &d).finish();
+            prop_assert_eq!(one == other, (a, b) == (c, d));
         }
     }
 }

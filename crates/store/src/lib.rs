@@ -1,12 +1,12 @@
 //! A store for outputs that cost money, keyed by the hash of everything that they were made from.
 //!
-//! - [`cache`] is the store on this machine: append-only packs, with a sled tree that can be made again from them. A put is
-//!   on disk when it returns, a kill loses nothing of it, and what is damaged is reported and never returned.
+//! - [`cache`] is the store on this machine: append-only packs, with a sled tree that can be rebuilt from them. An
+//!   entry is on disk when its put returns. Damaged entries are reported and never returned.
 //! - [`remote`] is a folder or a bucket of signed packs that a team, its CI and the parts of a run share.
 //! - [`Digest`] and [`DigestBuilder`] make keys.
 //!
 //! ```
-//! use compeval_store::cache::{EntryHeader, LockHolder, Lookup, ModelNames, Store, Tag};
+//! use compeval_store::cache::{EntryHeader, Lookup, ModelNames, Store, Tag};
 //! use compeval_store::{ActionKey, Digest, DigestBuilder};
 //! use base::units::Usage;
 //!
@@ -25,7 +25,7 @@
 //!     origin: None,
 //!     fields: Vec::new(),
 //! };
-//! let store = Store::open(folder.path(), &LockHolder { command: "translate".into() }, |_| None)?;
+//! let store = Store::open(folder.path(), "translate", |_| None)?;
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! store.put_reply(key, &header, "Good day".into()).await?;
 //! # Ok::<(), compeval_store::cache::CacheError>(())
@@ -36,7 +36,7 @@
 //! # }
 //! ```
 //!
-//! Nothing here knows stages, prompts, prices or replies, or asks a model.
+//! This crate knows nothing of stages, prompts, prices or replies, and asks no model.
 
 mod digest;
 pub mod cache;

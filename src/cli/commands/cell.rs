@@ -10,7 +10,7 @@ use crate::answer::OPEN_BOOK;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::needed::print_contexts;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, shell_word};
+use crate::cli::format::{Noun, count, display_width, left, right, shell_word};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::results::{
@@ -48,7 +48,7 @@ pub(crate) struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// Whether fixture, method, run and point are those that were named.
+    /// Whether these are the fixture, method, run and point that were named.
     fn admits(&self, fixture: &str, method: &str, run: u32, point: u32) -> bool {
         self.fixture == fixture
             && self.method.as_deref().is_none_or(|wanted| wanted == method)
@@ -56,7 +56,7 @@ impl ShowArgs {
             && self.point.is_none_or(|wanted| wanted == point)
     }
 
-    /// Whether the cell that was named is the one of the failure, or below it.
+    /// Whether the named cell is that of the failure, or depends on it.
     fn may_depend_on(&self, failure: &FailedAction) -> bool {
         failure.place.recorded_cell().is_some_and(|cell| {
             *cell.fixture == self.fixture
@@ -67,7 +67,7 @@ impl ShowArgs {
         })
     }
 
-    /// Whether a failure was met in another run or at another point than the named ones.
+    /// Whether a failure happened in another run or at another point than the named ones.
     fn is_elsewhere(&self, failure: &FailedAction) -> bool {
         let cell = failure.place.recorded_cell();
         let numbers = [(self.run, cell.map(|cell| cell.run)), (self.point, cell.map(|cell| cell.point.0))];
@@ -80,7 +80,7 @@ pub(crate) enum CellMatch {
     One(Box<SelectedCell>),
     /// No judged cell.
     Missing(Box<MissingCell>),
-    /// Several, for method or probe was not named, or contexts of a run that ended with them: they are printed.
+    /// Several, because method or probe was not named, or contexts of a run without answers. They are printed.
     Listed,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct SelectedCell {
     pub(crate) others: Vec<Row>,
     /// The answer to the same question with a search, or without one.
     pub(crate) other_book: Option<Row>,
-    /// The compression behind it; of older result sets there is none.
+    /// Its compression; `None` for older result sets.
     pub(crate) context: Option<ContextRow>,
 }
 
@@ -106,7 +106,7 @@ impl SelectedCell {
 /// A cell that was not judged.
 pub(crate) struct MissingCell {
     pub(crate) manifest: Manifest,
-    /// What failed there or above it, if anything did.
+    /// What failed there, or in a step that it depends on, if anything did.
     pub(crate) failure: Option<FailedAction>,
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn find_cell(
     Ok(CellMatch::One(Box::new(SelectedCell { manifest, row, others: rows, other_book, context })))
 }
 
-/// The contexts that match; a probe is no matter of theirs.
+/// The contexts that match; they do not depend on a probe.
 fn contexts(folder: &ResultsFolder, args: &ShowArgs) -> Result<Vec<ContextRow>, Failure> {
     let mut contexts: Vec<ContextRow> = folder.contexts().map_err(|error| Failure::error(chain(&error)))?;
     contexts.retain(|row| args.admits(&row.fixture, &row.method, row.run, row.point));
@@ -176,7 +176,7 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
         let cells: u64 = manifest.design.methods.iter().map(|method| manifest.design.cells_of(method)).sum();
         say!(
             "`{label}` has {} of {cells} judged cells; `compeval run --label {label}` continues it",
-            "`{label}` 有 {}，共 {cells}；`compeval run --label {label}` 继续",
+            "`{label}` 的 {cells} 个单元中有 {} 个已评分；`compeval run --label {label}` 继续",
             folder.row_count().unwrap_or_default()
         )
     } else if let Some(beside) = incomplete_beside(folder) {
@@ -188,7 +188,7 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
     } else {
         return;
     };
-    console.note(&format!("{} {text}", console.paint(TextStyle::Warning, word("incomplete:", "不完整："))));
+    console.note(&console.labelled(TextStyle::Warning, word("incomplete:", "不完整："), text));
 }
 
 /// Each name must be one of the result set; else the nearest is suggested.
@@ -197,15 +197,15 @@ fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
 
     let Some(fixture) = design.fixture(&args.fixture) else {
         let known = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
-        return Err(unknown_name(manifest, "fixture", &args.fixture, known));
+        return Err(unknown_name(manifest, word("fixture", "样本"), &args.fixture, known));
     };
     let methods: Vec<&str> = design.methods.iter().map(|method| method.name.as_str()).collect();
     if let Some(method) = args.method.as_deref().filter(|method| !methods.contains(method)) {
-        return Err(unknown_name(manifest, "method", method, methods));
+        return Err(unknown_name(manifest, word("method", "方法"), method, methods));
     }
     let probes: Vec<&str> = fixture.probes.iter().map(|probe| probe.id.as_str()).collect();
     if let Some(probe) = args.probe.as_deref().filter(|probe| !probes.contains(probe)) {
-        return Err(unknown_name(manifest, "probe", probe, probes));
+        return Err(unknown_name(manifest, word("probe", "问题"), probe, probes));
     }
     check_numbers(manifest, fixture, args)
 }
@@ -240,11 +240,11 @@ fn check_numbers(manifest: &Manifest, fixture: &FixtureInfo, args: &ShowArgs) ->
     Ok(())
 }
 
-/// What failed at the cell, or above it: of several the one nearest to what was named. A failure that cells share is
-/// listed where it was met first.
+/// The failure at the cell, or in a step that it depends on; of several, the one nearest to what was named. A failure
+/// that cells share is listed where it happened first.
 fn failure_at<'m>(manifest: &'m Manifest, args: &ShowArgs) -> Option<&'m FailedAction> {
-    let alike = manifest.failures.iter().filter(|failure| args.may_depend_on(failure));
-    alike.min_by_key(|failure| args.is_elsewhere(failure))
+    let related = manifest.failures.iter().filter(|failure| args.may_depend_on(failure));
+    related.min_by_key(|failure| args.is_elsewhere(failure))
 }
 
 impl MissingCell {
@@ -312,7 +312,7 @@ impl CellList {
             }
         }
         down.sort_by_key(|(point, _)| *point);
-        let width = down.iter().map(|(_, name)| name.chars().count()).max().unwrap_or(0) + 2;
+        let width = down.iter().map(|(_, name)| display_width(name)).max().unwrap_or(0) + 2;
         let fixture = self.rows.first().map_or("", |row| row.fixture.as_str());
         let rules = if self.manifest.design.is_lexical() {
             word(" (built-in rules, no model)", "（内置规则，未用模型）")
@@ -324,7 +324,7 @@ impl CellList {
             "{fixture}，{}：总分 0 至 5{rules}",
             self.manifest.label
         );
-        let heads: String = across.iter().map(|name| format!("  {name:>7}")).collect();
+        let heads: String = across.iter().map(|name| format!("  {}", right(name, 7))).collect();
         let mut lines = vec![
             console.paint(TextStyle::Strong, &title),
             console.paint(TextStyle::Dim, &format!("  {:width$}{heads}", "")),
@@ -336,12 +336,12 @@ impl CellList {
                 last = point;
             }
             let scores = across.iter().map(|column| {
-                let wide = column.chars().count().max(7);
+                let wide = display_width(column).max(7);
                 let mean = self.mean((point, name), column);
                 let text = format!("{:>wide$}", mean.map_or("–".to_owned(), |mean| format!("{mean:.2}")));
                 format!("  {}", console.paint(score_style(mean), &text))
             });
-            lines.push(format!("  {name:width$}{}", scores.collect::<String>()));
+            lines.push(format!("  {}{}", left(name, width), scores.collect::<String>()));
         }
         lines.join("\n")
     }

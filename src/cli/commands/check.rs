@@ -39,7 +39,7 @@ struct CheckResult {
     access: Option<ExternalAccess>,
     /// Whether nothing is selected, though nothing is wrong.
     is_empty: bool,
-    /// What the models said, if they were asked.
+    /// The outcomes of `--ping`.
     pings: Option<Vec<Ping>>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn run(common: &Common, args: &CheckArgs, console: &Console) -> Resul
     })
 }
 
-/// Opens the project as strictly as there is, and looks into every fixture.
+/// Opens the project with the strictest rules, and audits every fixture.
 fn check_project(common: &Common) -> Result<CheckResult, Failure> {
     let paths = match project_paths_of(common) {
         Ok(paths) => paths,
@@ -92,7 +92,7 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
 
 impl CheckResult {
     fn problems_of(&self, severity: Severity) -> impl Iterator<Item = &Problem> {
-        self.problems.0.iter().filter(move |problem| problem.kind() == severity)
+        self.problems.0.iter().filter(move |problem| problem.severity() == severity)
     }
 
     fn probes(&self) -> usize {
@@ -107,7 +107,7 @@ impl CheckResult {
         self.access.as_ref().filter(|access| !access.is_empty())
     }
 
-    /// What was found, by kind, and what there is, on eight lines; with `--quiet` only errors.
+    /// Prints the findings by kind, and what the project has, on eight lines; with `--quiet` only errors.
     fn print(&self, console: &Console) {
         if console.is_quiet {
             let errors = Problems(self.problems_of(Severity::Error).cloned().collect());
@@ -140,7 +140,7 @@ impl CheckResult {
         }
     }
 
-    /// Each finding at its place, and each fixture.
+    /// Prints each finding at its place, and each fixture.
     fn print_all(&self, console: &Console) {
         if !self.problems.is_empty() {
             let sorted = self.problems_of(Severity::Error).chain(self.problems_of(Severity::Warning));
@@ -164,7 +164,7 @@ impl CheckResult {
     }
 
     fn json(&self) -> Value {
-        // What could not be opened was not counted: null, not 0.
+        // A project that cannot be opened was not counted: null, not 0.
         json!({
             "ok": self.problems.errors() == 0,
             "fixtures": self.pipeline.as_ref().map(|_| self.fixtures()),

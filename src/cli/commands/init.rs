@@ -84,7 +84,7 @@ fn write_starter(root: &Path, is_empty: bool, locale: Locale) -> Result<Vec<Stri
     Ok(files.iter().map(|(path, _)| (*path).to_owned()).collect())
 }
 
-/// What the sample session is in; a project without it has them, too.
+/// The folders of the sample session. A project without it has them, too.
 const SAMPLE_FOLDERS: [&str; 2] = ["fixtures", "probes"];
 
 fn print_next(args: &InitArgs, next: &str, import: &str, console: &Console) {
@@ -107,7 +107,7 @@ fn print_next(args: &InitArgs, next: &str, import: &str, console: &Console) {
     ));
 }
 
-/// A number that is not known beforehand: the standard library seeds its hash maps by the system's random numbers.
+/// An unpredictable number: the standard library seeds its hash maps with random numbers of the system.
 fn random_seed() -> u64 {
     const BELOW: u64 = 1_000_000;
     RandomState::new().hash_one("selftest") % BELOW
@@ -202,7 +202,7 @@ fn add_compressor(root: &Path, adapter: Adapter) -> Result<Vec<String>, Failure>
     Ok(files.into_iter().map(|(path, _)| path).chain([PIPELINE_FILE.to_owned()]).collect())
 }
 
-/// The files that are not there. A file that is there with another content is not overwritten.
+/// The files of an adapter that are missing. A file that is there with another content is not overwritten.
 fn missing_files(root: &Path, adapter: Adapter) -> Result<Vec<(String, String)>, Failure> {
     let mut missing = Vec::new();
     for (path, text) in adapter.files() {

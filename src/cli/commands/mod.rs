@@ -179,7 +179,7 @@ pub(super) fn program() -> clap::Command {
 }
 
 impl Command {
-    /// The global flags that the command has no use for.
+    /// The global flags that have no effect on the command.
     fn unused(&self) -> &'static [&'static str] {
         match self {
             Command::Init(_) | Command::Observe(_) => &["config", "profile"],

@@ -11,10 +11,10 @@ use base::locale::word;
 use base::say;
 use base::units::Usd;
 
-/// Lost references that are listed of a judged cell; `show` without answers lists all.
+/// The number of lost references that are listed for a judged cell; `show` without answers lists all.
 const LISTED: usize = 12;
 
-/// Contexts of a label without answers: one is printed whole, several as a table.
+/// Prints contexts of a label without answers: one on a page of its own, several as a table.
 pub(crate) fn print_contexts(contexts: &[ContextRow], label: &str, command: &str, console: &Console) {
     console.report(&contexts, || match contexts {
         [one] => console.print(&context_page(one, label, console)),
@@ -96,8 +96,8 @@ fn needed_section(row: &ContextRow, most: usize, console: &Console) -> String {
             "\n{heading}\n  （无：会话在此结束，或之后未用到此前内容）\n"
         );
     };
-    let own = &needed.own;
-    let recall = match own.recall {
+    let summary = &needed.own;
+    let recall = match summary.recall {
         Some(recall) => say!("recall {recall:.2}", "召回 {recall:.2}"),
         None => word("no recall: under three messages need something", "无召回：用到内容的消息不足三条").to_owned(),
     };
@@ -108,20 +108,20 @@ fn needed_section(row: &ContextRow, most: usize, console: &Console) -> String {
             &say!(
                 "{recall} of {} in {}; the newest text of this size {}",
                 "{recall}：{}，{}；同样大小的最新文本 {}",
-                count(own.count, Noun::Reference),
-                count(own.messages, Noun::Message),
+                count(summary.count, Noun::Reference),
+                count(summary.messages, Noun::Message),
                 share(needed.truncate)
             )
         )
     );
-    if let Some(caveat) = own.caveat {
+    if let Some(caveat) = summary.caveat {
         let _ = writeln!(text, "{}", say!("  no verdict: {}", "  不下结论：{}", caveat_words(caveat)));
     }
     let (kept, lost): (Vec<_>, Vec<_>) = row.references.iter().partition(|reference| reference.kept);
     let _ = writeln!(
         text,
         "{}",
-        say!("  {} carried, {} fetched again", "  {} 沿用，{} 重新取得", own.carried, own.fetched_again)
+        say!("  {} carried, {} fetched again", "  {} 沿用，{} 重新取得", summary.carried, summary.fetched_again)
     );
     list(&mut text, &console.paint(TextStyle::Bad, word("lost", "丢失")), &lost, most);
     if most == usize::MAX {

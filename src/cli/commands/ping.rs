@@ -9,24 +9,25 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::cli::failure::Failure;
-use crate::cli::format::money;
+use crate::cli::format::{display_width, left, money};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{runtime, stage_models};
 use crate::pipeline::Pipeline;
 use base::locale::word;
 use base::message::Role;
+use base::say;
 use base::units::{Tokens, Usd};
 use models::{
     AskFailure, CacheTtl, Call, Client, ModelUse, Operation, Prices, ProviderSpec, RawReply, RetryPolicy, Settings,
     Turn, Unlimited, estimate,
 };
 
-/// The longest reply that is asked for: the least that every vendor takes.
+/// The limit of the reply, the lowest that every vendor accepts.
 const REPLY: Tokens = Tokens(16);
 /// How long a provider may let the one request wait.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a model said to a request.
+/// The outcome of a request to a model.
 #[derive(Debug, Serialize)]
 pub(super) struct Ping {
     /// `provider/model`.
@@ -93,7 +94,7 @@ fn smallest_call(model: &ModelUse) -> Call {
         settings: Settings { max_output_tokens: Some(REPLY), ..model.settings.clone() },
         schema: None,
         tools: None,
-        lane: model.lane.of_one(),
+        lane: model.lane.for_single_request(),
         prefix_uses: 1,
         cache_ttl: CacheTtl::FiveMinutes,
     }
@@ -104,13 +105,13 @@ pub(super) fn print(pings: &[Ping], console: &Console) {
     if pings.is_empty() {
         return console.note(word("No model to ask: the built-in rules answer.", "没有可询问的模型：由内置规则作答。"));
     }
-    let width = pings.iter().map(|ping| ping.model.chars().count()).max().unwrap_or(0);
+    let width = pings.iter().map(|ping| display_width(&ping.model)).max().unwrap_or(0);
     for Ping { model, ok, seconds, usd, message } in pings {
-        let said = match (ok, seconds) {
+        let outcome = match (ok, seconds) {
             (true, seconds) => {
                 let price =
                     if usd.is_some() { money(*usd) } else { word("its price is unknown", "价格未知").to_owned() };
-                let time = seconds.map(|seconds| format!("{seconds:.1} s, ")).unwrap_or_default();
+                let time = seconds.map(|seconds| say!("{seconds:.1} s, ", "{seconds:.1} 秒，")).unwrap_or_default();
                 format!("{}  {time}{price}", console.paint(TextStyle::Good, word("ok", "正常")))
             }
             (false, _) => {
@@ -118,6 +119,6 @@ pub(super) fn print(pings: &[Ping], console: &Console) {
                 format!("{}  {why}", console.paint(TextStyle::Bad, word("failed", "失败")))
             }
         };
-        console.print(&format!("{model:<width$}  {said}"));
+        console.print(&format!("{}  {outcome}", left(model, width)));
     }
 }

@@ -143,7 +143,7 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
     Exit::Done
 }
 
-/// What checks the judges on answers of the run.
+/// The note on requests that check the judges on answers of the run.
 fn false_facts_note(most: usize) -> String {
     say!(
         "answers of the run are graded again with a fact made false, to check the judges: at most {most} more requests, in no \
@@ -152,7 +152,7 @@ fn false_facts_note(most: usize) -> String {
     )
 }
 
-/// What a comparison may send besides.
+/// The note on requests that a comparison may add.
 fn regrading_note(most: usize) -> String {
     say!(
         "where a method changes by about the same in all fixtures, {REGRADED_ANSWERS} answers of the baseline are graded again: \
@@ -161,7 +161,7 @@ fn regrading_note(most: usize) -> String {
     )
 }
 
-/// What a run pulls, or could.
+/// The note on what a run pulls from the remote, or could pull.
 fn remote_note(RemoteJson { url, is_offline, .. }: &RemoteJson, forecast: &Forecast) -> Option<String> {
     let pulled: u64 = forecast.stages.values().map(|stage| stage.remote).sum();
     if *is_offline && forecast.is_pending() {
@@ -296,8 +296,8 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
         lines.push(say!("Upper bound: {bound}, if {}", "上限：{bound}，条件：{}", worst_words(&forecast.worst)));
     }
     let typed = CommandLine::current().without("dry_run");
-    let what = if forecast.is_pending() { "" } else { word("   (everything is cached)", "   （全部已缓存）") };
-    lines.push(format!("{} {}{what}", console.paint(TextStyle::Hint, word("next:", "下一步：")), typed.command("run")));
+    let note = if forecast.is_pending() { "" } else { word("   (everything is cached)", "   （全部已缓存）") };
+    lines.push(format!("{} {}{note}", console.paint(TextStyle::Hint, word("next:", "下一步：")), typed.command("run")));
     lines.join("\n")
 }
 
@@ -392,7 +392,8 @@ fn too_long_line(group: &TooLong) -> String {
     )
 }
 
-/// The batches that wait for each other: those of points, where compressions are batched, then answers, then grades.
+/// The number of rounds of batches that wait for each other: one for each point, where compressions are batched, then
+/// answers, then grades.
 fn batch_rounds(pipeline: &Pipeline) -> usize {
     let compressed = pipeline.methods.iter().filter_map(|method| method.strategy.model()).any(is_batched);
     let points = pipeline.fixtures.iter().map(|fixture| fixture.points.len()).max().unwrap_or(0);
@@ -406,7 +407,7 @@ fn is_batched(model: &ModelUse) -> bool {
     model.lane == Lane::Batch
 }
 
-/// What goes into batches, at which price and in how long.
+/// The line on batches: requests, price and time.
 fn batches_line(plan: &ProjectPlan) -> Option<String> {
     let rounds = match plan.batch_rounds {
         0 => return None,
@@ -429,7 +430,7 @@ fn batches_line(plan: &ProjectPlan) -> Option<String> {
     })
 }
 
-/// What open batches hold: it is paid for, or about to be, and in no estimate.
+/// The line on open batches, whose requests are paid for, or about to be, and in no estimate.
 fn submitted_line(forecast: &Forecast) -> Option<String> {
     let submitted: u64 = forecast.stages.values().map(|stage| stage.submitted).sum();
     (submitted > 0).then(|| {
@@ -441,7 +442,7 @@ fn submitted_line(forecast: &Forecast) -> Option<String> {
     })
 }
 
-/// A bound that is so many times the estimate says nothing.
+/// An upper bound of this many times the estimate says nothing.
 const MEANINGFUL_BOUND: f64 = 20.0;
 
 fn estimate_line(forecast: &Forecast) -> Option<String> {

@@ -34,7 +34,7 @@ const HOPED_FOR: f64 = 0.4;
 /// The least gain in half-width, in points, for which one more is worth its cost.
 const WORTHWHILE: f64 = 0.01;
 
-/// What the variances rest on.
+/// The variances, and what they are taken from.
 struct EstimateBasis {
     variances: DifferenceVariances,
     /// Null where prices are not known.
@@ -92,8 +92,8 @@ fn sample_sizes(pipeline: &Pipeline) -> SampleSizes {
     }
 }
 
-/// What the newest results say, or the usual variances. Results that cannot be read are no reason to fail: nothing is
-/// reported of them but how much they vary.
+/// The variances of the newest results, or the usual ones. Results that cannot be read are no reason to fail: only
+/// their variances are of use here.
 fn estimate_basis(pipeline: &Pipeline) -> EstimateBasis {
     let set = newest(&pipeline.results).ok().and_then(|folder| ResultSet::read(&folder).ok());
     let found = set.as_ref().and_then(|set| Some((set, difference_variances(set)?)));

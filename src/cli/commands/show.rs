@@ -262,7 +262,7 @@ impl Page<'_> {
         }
     }
 
-    /// The same question with a search, or without one.
+    /// Points to the answer to the same question with a search, or without one.
     fn other_book(&self, text: &mut String) {
         let Some(other) = &self.selected.other_book else { return };
         let score = other.overall.map_or("–".to_owned(), |score| format!("{score:.2}"));
@@ -313,9 +313,13 @@ impl Page<'_> {
         for (dimension, score) in &row.dimensions {
             let score_text = self.paint(score_style(Some(*score)), &format!("{score:.2}"));
             let _ = writeln!(text, "  {score_text}  {}", self.paint(TextStyle::Strong, dimension_name(*dimension)));
-            let own = criteria.iter().filter(|criterion| criterion.dimension == *dimension);
+            let of_dimension = criteria.iter().filter(|criterion| criterion.dimension == *dimension);
             let mut last = "";
-            for grade in row.criteria.iter().filter(|grade| own.clone().any(|own| own.id == grade.criterion)) {
+            for grade in row
+                .criteria
+                .iter()
+                .filter(|grade| of_dimension.clone().any(|criterion| criterion.id == grade.criterion))
+            {
                 let points = f64::from(grade.points());
                 let points = self.paint(score_style(Some(points)), &format!("{points}"));
                 let _ = writeln!(text, "    {points}  {}", grade.criterion);
@@ -332,7 +336,7 @@ impl Page<'_> {
     fn write_footer(&self, text: &mut String) {
         let row = &self.selected.row;
         if let Some(tokens) = row.fetch_tokens.filter(|tokens| *tokens > 0) {
-            let all = if row.refetch_unguided {
+            let unguided = if row.refetch_unguided {
                 word(": nothing in the context says where they were", "：上下文没有说明它们在何处")
             } else {
                 ""
@@ -341,8 +345,8 @@ impl Page<'_> {
                 text,
                 "{}",
                 say!(
-                    "\nRecovering the lost facts costs {}{all}.",
-                    "\n找回丢失的事实需要 {}{all}。",
+                    "\nRecovering the lost facts costs {}{unguided}.",
+                    "\n找回丢失的事实需要 {}{unguided}。",
                     count(tokens, Noun::Token)
                 )
             );
@@ -369,7 +373,7 @@ impl Page<'_> {
     }
 }
 
-/// What became of a fact: a mark, what it means, in words. What a search brought back was not kept.
+/// What happened to a fact: a mark, its style, and words. A fact that a search brought back was not kept.
 fn fate(fact: &FactOutcome) -> (&'static str, TextStyle, &'static str) {
     let found = fact.is_found_by_search();
     match fact.class {

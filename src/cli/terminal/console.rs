@@ -13,6 +13,7 @@ use crate::cli::args::{ColorChoice, Common};
 use crate::report::{StyledText, TextStyle};
 use base::locale::word;
 use base::redaction::redact_bytes;
+use base::say;
 
 /// Columns of what is printed into a file or a pipe.
 const UNKNOWN_WIDTH: usize = 100;
@@ -127,7 +128,9 @@ impl Console {
 
     /// `text` after a word in a style.
     pub(crate) fn labelled(&self, style: TextStyle, label: &str, text: impl fmt::Display) -> String {
-        format!("{} {text}", self.paint(style, label))
+        // A wide colon is followed by no space.
+        let gap = if label.ends_with('：') { "" } else { " " };
+        format!("{}{gap}{text}", self.paint(style, label))
     }
 
     /// The command to type next, on standard error; dropped by `--quiet`.
@@ -180,7 +183,9 @@ impl Console {
         if self.is_json {
             match serde_json::to_string_pretty(value) {
                 Ok(text) => output(&line(&escape_json(&text))),
-                Err(error) => self.eprint(&format!("error: failed to write JSON: {error}")),
+                Err(error) => {
+                    self.eprint(&say!("error: failed to write JSON: {error}", "错误：无法写出 JSON：{error}"))
+                }
             }
         }
     }

@@ -19,7 +19,7 @@ pub(crate) fn own_color(text: &str) -> String {
     text.replace('\u{1b}', MARK.encode_utf8(&mut [0; 4]))
 }
 
-/// Text as a stream may have it: controls visible, colours of our own switched on or left out.
+/// Text that is safe to print: controls visible, colours of our own switched on or left out.
 pub(crate) fn visible(text: &str, colors: bool) -> Cow<'_, str> {
     if !text.chars().any(|c| c == MARK || is_shown_escaped(c)) {
         return text.into();

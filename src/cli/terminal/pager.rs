@@ -27,7 +27,7 @@ pub(crate) struct Pages<'c> {
 
 enum PagerState {
     Direct,
-    /// Nowhere yet: it may fit the screen.
+    /// Not printed yet: it may fit the screen.
     Buffered(String),
     Pager(Child),
 }

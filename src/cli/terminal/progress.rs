@@ -79,7 +79,7 @@ impl Progress {
 
     pub(crate) fn on_event(&self, event: &Event<'_>) {
         self.model.borrow_mut().on_event(event);
-        if let Event::BreakerTripped(TrippedBreaker { target, reason }) = event {
+        if let Event::BreakerTripped(TrippedBreaker { target, reason, .. }) = event {
             let mark = self.console.paint(TextStyle::Warning, word("stopped:", "已停止："));
             self.say(&say!(
                 "{mark} no more calls to {target}, every further call would fail the same way: {reason}",

@@ -123,17 +123,16 @@ fn a_budget_that_holds_calls_back_is_reported() {
 #[test]
 fn what_two_models_are_allowed_adds_up_to_what_the_account_allows() {
     let words = |models: [u64; 2], account: Option<u64>| {
-        let of = |(sent, name): (u64, &str), limit| ProviderStatus {
+        let statuses = [("gpt-5.2", models[0]), ("gpt-5.2-mini", models[1])].map(|(name, limit)| ProviderStatus {
             model: name.into(),
             requests_per_minute: Some(limit),
             tokens_per_minute: None,
             account_requests_per_minute: account,
-            ..status(sent, None)
-        };
+            ..status(60, None)
+        });
         let mut model = under_way(None);
-        let statuses = vec![of((60, "gpt-5.2"), models[0]), of((60, "gpt-5.2-mini"), models[1])];
         model.update(
-            ProgressSnapshot { statuses, ..ProgressSnapshot::default() },
+            ProgressSnapshot { statuses: statuses.into(), ..ProgressSnapshot::default() },
             Instant::now() + Duration::from_secs(30),
         );
         model.provider_words().join(" · ").split(" of ").nth(1).unwrap().to_owned()

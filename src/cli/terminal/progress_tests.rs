@@ -4,7 +4,7 @@ use crate::entries::key_of;
 use crate::evaluation::{EngineOptions, Event, Listening, run_matrix};
 use crate::pipeline::{OpenRequest, Pipeline, open, starter_files};
 use crate::scheduler::RunOutcome;
-use store::cache::{LockHolder, Store};
+use store::cache::Store;
 
 /// The starter project with a judge that nothing listens for.
 fn with_an_unreachable_judge(folder: &std::path::Path) -> Pipeline {
@@ -27,7 +27,7 @@ model = "stub/judge""#;
 
 /// Runs the matrix, and shows it.
 fn driven(pipeline: &Pipeline, console: &Console) -> (RunOutcome, Progress) {
-    let store = Store::open(&pipeline.cache, &LockHolder { command: "test".to_owned() }, key_of).unwrap();
+    let store = Store::open(&pipeline.cache, "test", key_of).unwrap();
     let mut shown = None;
     let mut show = |event: &Event<'_>| match event {
         Event::Started(started) => {

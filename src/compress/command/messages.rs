@@ -6,9 +6,13 @@ use serde_json::{Map, Value};
 
 use crate::compress::fault::CompressFault;
 use crate::compress::truncate::pairs_hold;
+use base::locale::word;
+use base::say;
 use sessions::transcript::{Message, Role, ToolCall};
 
-const SHAPES: &str = "messages in OpenAI's chat shape or in Anthropic's";
+fn shapes() -> &'static str {
+    word("messages in OpenAI's chat shape or in Anthropic's", "OpenAI 聊天格式或 Anthropic 格式的消息")
+}
 
 /// Keys of messages that say nothing about their content.
 const SILENT_KEYS: &[&str] = &[
@@ -25,17 +29,28 @@ const REASONING_PARTS: &[&str] = &["thinking", "redacted_thinking", "reasoning"]
 /// # Errors
 /// A part or key that is not known, a message that does not read, and a call without its results.
 pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
-    let list =
-        body.as_array().ok_or_else(|| CompressFault::contract("`messages` is no list", "a JSON array of messages"))?;
+    let list = body.as_array().ok_or_else(|| {
+        CompressFault::contract(
+            word("`messages` is no list", "`messages` 不是列表"),
+            word("a JSON array of messages", "消息的 JSON 数组"),
+        )
+    })?;
     let mut messages = Vec::with_capacity(list.len());
     for (index, message) in list.iter().enumerate() {
-        let read = messages_of(message)
-            .map_err(|found| CompressFault::contract(format!("message {index} {found}"), SHAPES))?;
+        let read = messages_of(message).map_err(|found| {
+            CompressFault::contract(say!("message {index} {found}", "消息 {index} {found}"), shapes())
+        })?;
         messages.extend(read);
     }
     if !pairs_hold(&messages) {
-        let expected = "every tool call directly followed by its results, and no result without its call";
-        return Err(CompressFault::contract("a tool call is separated from its result", expected));
+        let expected = word(
+            "every tool call directly followed by its results, and no result without its call",
+            "每个工具调用之后紧接其结果，且没有无调用的结果",
+        );
+        return Err(CompressFault::contract(
+            word("a tool call is separated from its result", "工具调用与其结果分开了"),
+            expected,
+        ));
     }
     if messages.iter().all(|message| message.content.trim().is_empty() && message.tool_calls.is_empty()) {
         return Err(CompressFault::Empty);
@@ -43,30 +58,33 @@ pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
     Ok(messages)
 }
 
-/// Reads what is to be searched: texts, and messages in any order.
+/// Reads an archive to be searched: texts and messages in any order.
 ///
 /// # Errors
-/// A part that is neither, or is empty.
+/// An entry that is neither, or is empty.
 pub(super) fn read_archive(body: &Value) -> Result<Vec<Message>, CompressFault> {
-    let expected = "[\"…\"], or messages";
-    let list = body.as_array().ok_or_else(|| CompressFault::contract("`archive` is no list", expected))?;
+    let expected = word("[\"…\"], or messages", "[\"…\"] 或消息");
+    let list = body
+        .as_array()
+        .ok_or_else(|| CompressFault::contract(word("`archive` is no list", "`archive` 不是列表"), expected))?;
     let mut archive = Vec::with_capacity(list.len());
     for (index, entry) in list.iter().enumerate() {
-        let read = archived(entry)
-            .map_err(|found| CompressFault::contract(format!("`archive` entry {index} {found}"), expected))?;
+        let read = archive_entry(entry).map_err(|found| {
+            CompressFault::contract(say!("`archive` entry {index} {found}", "`archive` 第 {index} 项{found}"), expected)
+        })?;
         archive.extend(read);
     }
     Ok(archive)
 }
 
 /// The messages of one entry of an archive.
-fn archived(entry: &Value) -> Result<Vec<Message>, String> {
+fn archive_entry(entry: &Value) -> Result<Vec<Message>, String> {
     let read = match entry.as_str() {
         Some(text) => vec![Message::text(Role::Assistant, text)],
         None => messages_of(entry)?,
     };
     if read.iter().all(|message| message.countable_text().trim().is_empty()) {
-        return Err("is empty".to_owned());
+        return Err(word("is empty", "为空").to_owned());
     }
     Ok(read)
 }
@@ -75,31 +93,32 @@ fn is_known(key: &str) -> bool {
     ["role", "content", "tool_calls", "tool_call_id"].contains(&key)
         || SILENT_KEYS.contains(&key)
         || REASONING_KEYS.contains(&key)
-        // An agent's own marks, for which it uses names that no API has.
+        // Agents mark messages with key names that no API has.
         || key.starts_with('_')
 }
 
-/// The messages that one of the program's stands for: results of tools are parts of a user's message at Anthropic.
+/// The messages that one message of the program stands for: in Anthropic's shape, tool results are parts of a user's
+/// message.
 fn messages_of(value: &Value) -> Result<Vec<Message>, String> {
-    let object = value.as_object().ok_or("is no object")?;
+    let object = value.as_object().ok_or(word("is no object", "不是对象"))?;
     if let Some((key, _)) = object.iter().find(|(key, value)| !value.is_null() && !is_known(key)) {
-        return Err(format!("has the key `{key}`, which is not known"));
+        return Err(say!("has the key `{key}`, which is not known", "含有未知键 `{key}`"));
     }
     match object.get("content").and_then(Value::as_array) {
-        Some(parts) => of_parts(object, parts),
-        None => Ok(vec![plain(object, object.get("content").cloned())?]),
+        Some(parts) => messages_from_parts(object, parts),
+        None => Ok(vec![with_content(object, object.get("content").cloned())?]),
     }
 }
 
-/// The message with another content.
-fn plain(object: &Map<String, Value>, content: Option<Value>) -> Result<Message, String> {
+/// The message with this content.
+fn with_content(object: &Map<String, Value>, content: Option<Value>) -> Result<Message, String> {
     let mut bare = object.clone();
     bare.retain(|key, _| ["role", "tool_calls", "tool_call_id"].contains(&key.as_str()));
     bare.extend(content.map(|content| ("content".to_owned(), content)));
-    Message::deserialize(Value::Object(bare)).map_err(|error| format!("cannot be read: {error}"))
+    Message::deserialize(Value::Object(bare)).map_err(|error| say!("cannot be read: {error}", "无法读取：{error}"))
 }
 
-fn of_parts(object: &Map<String, Value>, parts: &[Value]) -> Result<Vec<Message>, String> {
+fn messages_from_parts(object: &Map<String, Value>, parts: &[Value]) -> Result<Vec<Message>, String> {
     let (mut texts, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
     for part in parts {
         match part {
@@ -109,28 +128,41 @@ fn of_parts(object: &Map<String, Value>, parts: &[Value]) -> Result<Vec<Message>
                 "tool_use" => calls.push(call(part)?),
                 "tool_result" => results.push(result(part)?),
                 kind if REASONING_PARTS.contains(&kind) => {}
-                kind => return Err(format!("has a part of the type `{kind}`, which is not known")),
+                kind => {
+                    return Err(say!(
+                        "has a part of the type `{kind}`, which is not known",
+                        "含有未知类型 `{kind}` 的部分"
+                    ));
+                }
             },
-            _ => return Err("has a part that is neither a text nor an object".to_owned()),
+            _ => {
+                return Err(
+                    word("has a part that is neither a text nor an object", "含有既非文字也非对象的部分").to_owned()
+                );
+            }
         }
     }
-    let mut own = plain(object, Some(texts.join("\n").into()))?;
-    if !results.is_empty() && own.role != Role::User || !calls.is_empty() && own.role != Role::Assistant {
-        return Err(format!("of the role `{}` has a part of another role", own.role.name()));
+    let mut message = with_content(object, Some(texts.join("\n").into()))?;
+    if !results.is_empty() && message.role != Role::User || !calls.is_empty() && message.role != Role::Assistant {
+        return Err(say!(
+            "of the role `{}` has a part of another role",
+            "角色为 `{}`，却含有另一角色的部分",
+            message.role.name()
+        ));
     }
-    let is_empty = own.content.is_empty() && own.tool_calls.is_empty() && calls.is_empty();
-    own.tool_calls.extend(calls);
-    let own = (!is_empty || results.is_empty()).then_some(own);
-    Ok(results.into_iter().chain(own).collect())
+    let is_empty = message.content.is_empty() && message.tool_calls.is_empty() && calls.is_empty();
+    message.tool_calls.extend(calls);
+    let message = (!is_empty || results.is_empty()).then_some(message);
+    Ok(results.into_iter().chain(message).collect())
 }
 
 fn text(part: &Map<String, Value>, key: &str) -> Result<String, String> {
     let text = part.get(key).and_then(Value::as_str);
-    text.map(str::to_owned).ok_or_else(|| format!("has a part without `{key}`"))
+    text.map(str::to_owned).ok_or_else(|| say!("has a part without `{key}`", "含有没有 `{key}` 的部分"))
 }
 
 fn call(part: &Map<String, Value>) -> Result<ToolCall, String> {
-    let input = part.get("input").ok_or("calls a tool without `input`")?;
+    let input = part.get("input").ok_or(word("calls a tool without `input`", "调用工具而没有 `input`"))?;
     let arguments = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
     Ok(ToolCall::new(text(part, "id")?, text(part, "name")?, arguments))
 }
@@ -141,12 +173,18 @@ fn result(part: &Map<String, Value>) -> Result<Message, String> {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => {
             let texts = parts.iter().map(|part| match part.get("type").and_then(Value::as_str).unwrap_or("text") {
-                "text" => part.get("text").and_then(Value::as_str).ok_or("has a result without `text`".to_owned()),
-                kind => Err(format!("has a result with a part of the type `{kind}`, which is not known")),
+                "text" => part
+                    .get("text")
+                    .and_then(Value::as_str)
+                    .ok_or(word("has a result without `text`", "含有没有 `text` 的结果").to_owned()),
+                kind => Err(say!(
+                    "has a result with a part of the type `{kind}`, which is not known",
+                    "含有的结果中有未知类型 `{kind}` 的部分"
+                )),
             });
             texts.collect::<Result<Vec<_>, _>>()?.join("\n")
         }
-        Some(_) => return Err("has a result that is no text".to_owned()),
+        Some(_) => return Err(word("has a result that is no text", "含有不是文字的结果").to_owned()),
     };
     Ok(Message::result(text(part, "tool_use_id")?, content))
 }
@@ -182,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_named_and_never_dropped() {
+    fn unknown_parts_are_named_and_never_dropped() {
         let fault = |message: Value| read(&json!([message])).unwrap_err().to_string();
         let image = json!({"role": "user", "content": [{"type": "image", "source": {}}]});
         assert!(fault(image).contains("message 0 has a part of the type `image`"));

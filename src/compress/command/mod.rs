@@ -1,4 +1,4 @@
-//! Reading what the user's own program wrote (the command protocol).
+//! Reads the output of the user's own program (the command protocol).
 
 mod messages;
 mod usage;
@@ -10,53 +10,63 @@ use super::fault::{CompressFault, Warning};
 use base::text::shortened;
 use sessions::transcript::Message;
 
+use base::locale::word;
 pub use usage::ProgramUsage;
 
 /// What a program returned, checked.
 #[derive(Debug)]
 pub(super) struct Returned {
     pub(super) context: Context,
-    /// The object it is given as `previous` at the next point.
+    /// The object that it gets as `previous` at the next point.
     pub(super) previous: String,
-    /// What it says it used.
+    /// The usage that it reports.
     pub(super) usage: Option<ProgramUsage>,
-    /// Its own warnings, and keys that mean nothing here.
+    /// Its own warnings, and those about unknown keys and a history left as it was.
     pub(super) warnings: Vec<Warning>,
     /// Whether it says that it left the messages as they are.
     pub(super) is_unchanged: bool,
-    /// What is searched in place of the messages that it replaced: its notes.
+    /// Its notes, which are searched in place of the messages that it replaced.
     pub(super) archive: Option<Vec<Message>>,
 }
 
 /// Reads a program's standard output.
 pub(super) fn read(stdout: &[u8]) -> Result<Returned, CompressFault> {
-    let mut object = object_of(stdout)?;
-    if let Some(why) = taken(&mut object, "degraded") {
+    let mut object = parse_object(stdout)?;
+    if let Some(why) = take(&mut object, "degraded") {
         return Err(CompressFault::Degraded(why.as_str().map_or_else(|| why.to_string(), str::to_owned)));
     }
-    let usage = taken(&mut object, "usage").map(usage::read).transpose()?;
-    let mut warnings = warnings_of(taken(&mut object, "warnings"))?;
-    let is_unchanged = match taken(&mut object, "compressed") {
+    let usage = take(&mut object, "usage").map(usage::read).transpose()?;
+    let mut warnings = warnings_of(take(&mut object, "warnings"))?;
+    let is_unchanged = match take(&mut object, "compressed") {
         None => false,
         Some(Value::Bool(compressed)) => !compressed,
         Some(_) => {
             return Err(CompressFault::contract(
-                "`compressed` is no truth value",
-                "true, false, or no `compressed` at all",
+                word("`compressed` is no truth value", "`compressed` 不是真假值"),
+                word("true, false, or no `compressed` at all", "true、false，或没有 `compressed`"),
             ));
         }
     };
-    let state = taken(&mut object, "state");
+    let state = take(&mut object, "state");
     if state.as_ref().is_some_and(|state| !state.is_object()) {
-        return Err(CompressFault::contract("`state` is no object", "a JSON object, or no `state` at all"));
+        return Err(CompressFault::contract(
+            word("`state` is no object", "`state` 不是对象"),
+            word("a JSON object, or no `state` at all", "JSON 对象，或没有 `state`"),
+        ));
     }
-    let archive = taken(&mut object, "archive");
-    let (name, body) = match (taken(&mut object, "messages"), taken(&mut object, "summary")) {
+    let archive = take(&mut object, "archive");
+    let (name, body) = match (take(&mut object, "messages"), take(&mut object, "summary")) {
         (Some(_), Some(_)) => {
-            return Err(CompressFault::contract("both `messages` and `summary` are there", "one of the two"));
+            return Err(CompressFault::contract(
+                word("both `messages` and `summary` are there", "`messages` 与 `summary` 同时存在"),
+                word("one of the two", "两者之一"),
+            ));
         }
         (None, None) => {
-            return Err(CompressFault::contract("neither `messages` nor `summary` is there", "one of the two"));
+            return Err(CompressFault::contract(
+                word("neither `messages` nor `summary` is there", "`messages` 与 `summary` 都没有"),
+                word("one of the two", "两者之一"),
+            ));
         }
         (Some(messages), None) => ("messages", messages),
         (None, Some(summary)) => ("summary", summary),
@@ -71,7 +81,7 @@ pub(super) fn read(stdout: &[u8]) -> Result<Returned, CompressFault> {
     Ok(Returned { context, previous, usage, warnings, is_unchanged, archive: notes })
 }
 
-fn object_of(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
+fn parse_object(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
     if stdout.iter().all(u8::is_ascii_whitespace) {
         return Err(CompressFault::Empty);
     }
@@ -79,20 +89,25 @@ fn object_of(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
     match serde_json::from_slice(stdout).map_err(fault)? {
         Value::Object(object) => Ok(object),
         _ => Err(CompressFault::contract(
-            "standard output is JSON, but no object",
-            "{\"messages\":[…]} or {\"summary\":\"…\"}",
+            word("standard output is JSON, but no object", "标准输出是 JSON，但不是对象"),
+            word("{\"messages\":[…]} or {\"summary\":\"…\"}", "{\"messages\":[…]} 或 {\"summary\":\"…\"}"),
         )),
     }
 }
 
 /// The value under `key`; null counts as absent.
-fn taken(object: &mut Map<String, Value>, key: &str) -> Option<Value> {
+fn take(object: &mut Map<String, Value>, key: &str) -> Option<Value> {
     object.remove(key).filter(|value| !value.is_null())
 }
 
 fn context_of(name: &str, body: &Value) -> Result<Context, CompressFault> {
     if name == "summary" {
-        let text = body.as_str().ok_or_else(|| CompressFault::contract("`summary` is no text", "a JSON string"))?;
+        let text = body.as_str().ok_or_else(|| {
+            CompressFault::contract(
+                word("`summary` is no text", "`summary` 不是文字"),
+                word("a JSON string", "JSON 字符串"),
+            )
+        })?;
         return if text.trim().is_empty() { Err(CompressFault::Empty) } else { Ok(Context::summary(text.trim())) };
     }
     Ok(Context::Readable { messages: messages::read(body)? })
@@ -104,12 +119,14 @@ fn warnings_of(value: Option<Value>) -> Result<Vec<Warning>, CompressFault> {
     let texts: Option<Vec<Warning>> = value.as_array().and_then(|list| {
         list.iter().map(|text| text.as_str().map(|text| Warning::Reported(text.to_owned()))).collect()
     });
-    texts.ok_or_else(|| CompressFault::contract("`warnings` is no list of texts", "[\"…\"]"))
+    texts.ok_or_else(|| {
+        CompressFault::contract(word("`warnings` is no list of texts", "`warnings` 不是文字的列表"), "[\"…\"]")
+    })
 }
 
 fn previous_of(parts: [(&str, Option<Value>); 3]) -> String {
-    let there = parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?)));
-    Value::Object(there.collect()).to_string()
+    let present = parts.into_iter().filter_map(|(name, part)| Some((name.to_owned(), part?)));
+    Value::Object(present.collect()).to_string()
 }
 
 fn head(bytes: &[u8]) -> String {
@@ -174,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parted_pair_and_an_empty_output_fail() {
+    fn a_separated_pair_and_an_empty_output_fail() {
         let orphan = r#"{"messages":[{"role":"tool","tool_call_id":"c1","content":"x"}]}"#;
         assert!(message(orphan).contains("separated"));
         for empty in ["", " \n", r#"{"summary":"  "}"#, r#"{"messages":[]}"#] {

@@ -1,17 +1,19 @@
-//! What a program says it used, in the spelling of whichever SDK counted it.
+//! The usage that a program reports, in the field names of any common SDK.
 
 use serde_json::{Map, Value};
 
 use crate::compress::fault::CompressFault;
+use base::locale::word;
+use base::say;
 use base::units::{Tokens, Usage, Usd};
 
-/// What a program reports of its own requests. What it does not report is unknown.
+/// The usage that a program reports of its own requests. A figure that it does not report is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ProgramUsage {
     pub tokens: Usage,
     /// Requests to a model.
     pub calls: Option<u64>,
-    /// What they cost, where the program knows.
+    /// Their cost, if the program knows it.
     pub cost: Option<Usd>,
 }
 
@@ -29,10 +31,10 @@ const INPUT: Spellings = &[
 ];
 const OUTPUT: Spellings =
     &[&["output_tokens"], &["completion_tokens"], &["outputTokens"], &["completionTokens"], &["output"]];
-/// Gemini counts what it thinks beside its output, not in it.
+/// Gemini counts thoughts beside the output, not in it.
 const CANDIDATES: Spellings = &[&["candidatesTokenCount"], &["candidates_token_count"]];
 const THOUGHTS: Spellings = &[&["thoughtsTokenCount"], &["thoughts_token_count"]];
-/// Cache reads as a part of the input.
+/// Cache reads that the input includes.
 const CACHED_OF_INPUT: Spellings = &[
     &["prompt_tokens_details", "cached_tokens"],
     &["input_tokens_details", "cached_tokens"],
@@ -44,7 +46,7 @@ const CACHED_OF_INPUT: Spellings = &[
     &["cache_read_tokens"],
 ];
 const WRITTEN_OF_INPUT: Spellings = &[&["input_token_details", "cache_creation"], &["cache_write_tokens"]];
-/// Cache reads beside the input.
+/// Cache reads that the input does not include.
 const CACHED_BESIDE: Spellings = &[&["cache_read_input_tokens"], &["cacheRead"]];
 const WRITTEN_BESIDE: Spellings = &[&["cache_creation_input_tokens"], &["cacheWrite"]];
 const REASONING: Spellings = &[
@@ -60,9 +62,11 @@ const COST: Spellings = &[&["cost"], &["cost", "total"], &["cost_usd"], &["accum
 /// Reads `usage`.
 ///
 /// # Errors
-/// A number that is none or negative, parts larger than the whole, and an object without any known name.
+/// A value that is no number or is negative, parts larger than the whole, and an object without any known name.
 pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
-    let Value::Object(object) = value else { return Err(CompressFault::contract("`usage` is no object", EXPECTED)) };
+    let Value::Object(object) = value else {
+        return Err(CompressFault::contract(word("`usage` is no object", "`usage` 不是对象"), expected()));
+    };
     let counts = Counts { object: &object };
     let usage = ProgramUsage {
         tokens: counts.tokens()?,
@@ -72,17 +76,22 @@ pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
     if usage == ProgramUsage::default() && !object.is_empty() {
         let keys: Vec<&str> = object.keys().map(String::as_str).collect();
         return Err(CompressFault::contract(
-            format!("`usage` has no count that is known, only {}", keys.join(", ")),
-            EXPECTED,
+            say!("`usage` has no count that is known, only {}", "`usage` 中没有已知的计数，只有 {}", keys.join(", ")),
+            expected(),
         ));
     }
     Ok(usage.without_calls())
 }
 
-const EXPECTED: &str = "{\"input_tokens\":N,\"output_tokens\":N}, or the usage object of an SDK";
+fn expected() -> &'static str {
+    word(
+        "{\"input_tokens\":N,\"output_tokens\":N}, or the usage object of an SDK",
+        "{\"input_tokens\":N,\"output_tokens\":N}，或某 SDK 的 usage 对象",
+    )
+}
 
 impl ProgramUsage {
-    /// Where no model was asked, nothing was used: that much is known without being reported.
+    /// Without calls to a model nothing was used. That is known though it is not reported.
     fn without_calls(self) -> ProgramUsage {
         if self.calls != Some(0) || self.tokens != Usage::default() {
             return self;
@@ -109,17 +118,25 @@ impl<'o> Counts<'o> {
         let reasoning = self.first(REASONING)?.or(thoughts);
         let parts = cached_input.unwrap_or_default() + cache_write.unwrap_or_default();
         if input.is_some_and(|input| parts > input) {
-            let found = "`usage` reports more cached tokens than input tokens";
-            return Err(CompressFault::contract(found, "cached tokens that are a part of the input"));
+            let found =
+                word("`usage` reports more cached tokens than input tokens", "`usage` 中缓存的词元多于输入的词元");
+            return Err(CompressFault::contract(
+                found,
+                word("cached tokens that are a part of the input", "缓存的词元是输入的一部分"),
+            ));
         }
         if output.zip(reasoning).is_some_and(|(output, reasoning)| reasoning > output) {
-            let found = "`usage` reports more reasoning tokens than output tokens";
-            return Err(CompressFault::contract(found, "reasoning tokens that are a part of the output"));
+            let found =
+                word("`usage` reports more reasoning tokens than output tokens", "`usage` 中推理的词元多于输出的词元");
+            return Err(CompressFault::contract(
+                found,
+                word("reasoning tokens that are a part of the output", "推理的词元是输出的一部分"),
+            ));
         }
         Ok(Usage { input, cached_input, cache_write, output, reasoning, ..Usage::default() })
     }
 
-    /// The first of these that is there and not null.
+    /// The first of these values that is neither absent nor null nor an object, with its path.
     fn found(&self, spellings: Spellings) -> Option<(String, &'o Value)> {
         spellings.iter().find_map(|path| {
             let (first, rest) = path.split_first()?;
@@ -130,8 +147,12 @@ impl<'o> Counts<'o> {
 
     fn first(&self, spellings: Spellings) -> Result<Option<Tokens>, CompressFault> {
         let Some((name, value)) = self.found(spellings) else { return Ok(None) };
-        let count =
-            || CompressFault::contract(format!("`usage.{name}` is {value}"), "a whole number that is not negative");
+        let count = || {
+            CompressFault::contract(
+                say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
+                word("a whole number that is not negative", "非负整数"),
+            )
+        };
         value.as_u64().map(Tokens).map(Some).ok_or_else(count)
     }
 
@@ -140,8 +161,8 @@ impl<'o> Counts<'o> {
         let amount = value.as_f64().filter(|usd| usd.is_finite() && *usd >= 0.0);
         amount.map(|usd| Some(Usd(usd))).ok_or_else(|| {
             CompressFault::contract(
-                format!("`usage.{name}` is {value}"),
-                "an amount in US dollars that is not negative",
+                say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
+                word("an amount in US dollars that is not negative", "非负的美元金额"),
             )
         })
     }
@@ -180,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn no_figure_comes_out_of_thin_air() {
+    fn wrong_usage_is_an_error_and_unreported_usage_stays_unknown() {
         let fault = |value: Value| read(value).unwrap_err().to_string();
         assert!(fault(json!({"input_tokens": -1})).contains("`usage.input_tokens` is -1"));
         assert!(fault(json!({"cost": -0.1})).contains("`usage.cost` is -0.1"));

@@ -1,10 +1,11 @@
 //! Pages for a browser on this machine.
 //!
-//! An address has a random token in its path, and the `Host` has to be loopback: no other user of the machine can guess
-//! the address, and no website can make a browser request it under another host name. What is sent is free of API keys,
-//! whatever a transcript contains. Each connection has a thread, because a browser opens connections before it has
-//! requests for them; a reply closes its connection. A request has a deadline as a whole, and where there are many
-//! connections, the oldest that has sent no request yet makes room: a client that sends nothing keeps nobody out.
+//! An address has a random token in its path, so no other user of the machine can guess it. The `Host` must be
+//! loopback, so no website can make a browser request it under another host name. API keys are removed from everything
+//! that is sent, even if a transcript contains them. Each connection has a thread, because a browser opens connections
+//! before it has requests for them. A reply closes its connection. There is a deadline for a whole request. If there
+//! are too many connections, the oldest one that has sent no request is closed, so clients that send nothing cannot
+//! keep others out.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -16,13 +17,13 @@ use std::time::{Duration, Instant};
 
 use base::redaction::redact_bytes;
 
-/// How long a connection may take to send its whole request, or to take the reply.
+/// How long a connection may take to send its whole request, or to receive the reply.
 const PATIENCE: Duration = Duration::from_secs(10);
 const MOST_CONNECTIONS: usize = 16;
 /// The longest request that is read, in bytes.
 const LONGEST_REQUEST: u64 = 1 << 20;
 
-/// What a page may load and do, in addition to what it says itself: nothing from elsewhere.
+/// What a page may load and do, besides the page's own policy: nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -30,7 +31,7 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 pub trait Site: Send + Sync + 'static {
     fn reply(&self, request: &PageRequest) -> PageReply;
 
-    /// The reply was sent.
+    /// Called after a reply was sent.
     fn sent(&self, _reply: &PageReply) {}
 }
 
@@ -38,7 +39,7 @@ pub trait Site: Send + Sync + 'static {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageRequest {
     pub method: String,
-    /// Below the token.
+    /// The path below the token.
     pub path: String,
     pub host: String,
     pub is_json: bool,
@@ -50,7 +51,7 @@ pub struct PageReply {
     pub status: &'static str,
     pub kind: &'static str,
     pub body: String,
-    /// Whether nothing is served after it.
+    /// Whether nothing is served after this reply.
     pub is_last: bool,
 }
 
@@ -63,7 +64,7 @@ impl PageReply {
         PageReply::new(status, "text/plain", status.to_owned())
     }
 
-    /// Whole, and without API keys.
+    /// The whole reply with its head, without API keys.
     fn bytes(&self) -> Vec<u8> {
         let body = redact_bytes(self.body.as_bytes());
         let head = format!(
@@ -97,7 +98,7 @@ struct Shared {
 struct Connections {
     started: u64,
     open: usize,
-    /// Those whose request has not arrived, oldest first.
+    /// The connections whose request has not arrived, the oldest first.
     silent: BTreeMap<u64, TcpStream>,
 }
 
@@ -124,10 +125,10 @@ impl LoopbackServer {
 impl Drop for LoopbackServer {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::Release);
-        // The thread waits for a connection.
+        // The thread waits for a connection, so this wakes it.
         drop(TcpStream::connect_timeout(&self.socket, PATIENCE));
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so.
+            // A thread that panicked has already printed why.
             drop(thread.join());
         }
     }
@@ -159,12 +160,12 @@ impl Shared {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a new connection and returns its number; `None` if there are too many that take their reply.
+    /// Counts a new connection and returns its number; `None` if too many connections are receiving replies.
     fn admit(&self, stream: &TcpStream) -> Option<u64> {
         let mut connections = self.connections();
         if connections.open >= MOST_CONNECTIONS {
             let (_, oldest) = connections.silent.pop_first()?;
-            // Its thread ends with an error, and counts it out.
+            // Its thread ends with an error, and then lowers the count.
             drop(oldest.shutdown(Shutdown::Both));
         }
         let number = connections.started;
@@ -197,7 +198,7 @@ impl Shared {
     }
 }
 
-/// Reads from a connection until a time.
+/// Reads from a connection until a deadline.
 struct TimedStream<'s> {
     stream: &'s TcpStream,
     until: Instant,
@@ -215,7 +216,7 @@ impl Read for TimedStream<'_> {
 }
 
 impl PageRequest {
-    /// Reads a request; `None` if there is none. One that is too long is cut off, and so it is refused.
+    /// Reads a request; `None` if there is none. A request that is too long is cut, and therefore refused.
     fn read(from: impl Read) -> io::Result<Option<PageRequest>> {
         let mut reader = BufReader::new(from.take(LONGEST_REQUEST));
         let mut line = String::new();
@@ -247,7 +248,7 @@ fn token() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Whether a `Host` is this machine, whatever its port: a tunnel has another one.
+/// Whether a `Host` is this machine. The port is ignored, because a tunnel has another port.
 fn is_loopback(host: &str) -> bool {
     let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
     let name = name.map_or(host, |(name, _)| name);

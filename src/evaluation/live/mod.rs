@@ -1,6 +1,7 @@
 //! The page of a run in progress, and the server that shows it to a browser on this machine.
 //!
-//! A page is made only when a browser asks for it. There are two addresses: the page, and the progress of the run.
+//! A page is made only when a browser asks for it. There are two addresses, for the page and for the progress of the
+//! run.
 
 mod loopback;
 
@@ -19,14 +20,15 @@ use crate::plan::Preparer;
 use crate::report::html::{self, PageInput};
 use crate::results::{ResultsFolder, names, summarize};
 use base::files::read_text;
+use base::locale::word;
 pub use loopback::{LoopbackServer, PageReply, PageRequest, Site};
 
-/// Something that a browser may look at while it grows.
+/// Results that a browser can show while they grow.
 pub trait LivePage: Send + Sync {
-    /// A number that changes when there is more to show.
+    /// A number that changes when there are more results.
     fn version(&self) -> u64;
 
-    /// The page of that version; `None` while there is nothing to show.
+    /// The page of that version; `None` if there are no results yet.
     fn page(&self, version: u64) -> Option<String>;
 }
 
@@ -38,7 +40,7 @@ pub struct PartialResults {
 }
 
 impl LivePage for PartialResults {
-    /// The length of the file of rows, which only grows.
+    /// The length of the file of rows, which never shrinks.
     fn version(&self) -> u64 {
         std::fs::metadata(self.folder.file(names::CELLS)).map_or(0, |found| found.len())
     }
@@ -53,7 +55,7 @@ impl LivePage for PartialResults {
         let rows = rows.unwrap_or_default();
         let matrix = Matrix::new(pipeline);
         let preparer = Preparer::new(pipeline, &matrix);
-        // The run writes to the cache meanwhile, so this reads it as another process would.
+        // The run writes to the cache meanwhile, so it is read like the cache of another process.
         let cache = open_snapshot(&pipeline.cache).ok()?;
         let found = find_contexts(&rows, &design, preparer, &cache);
         let page = html::render(&PageInput {
@@ -66,11 +68,12 @@ impl LivePage for PartialResults {
     }
 }
 
-/// A page is made again after this many times the time that it took: at most a tenth of a processor goes into it.
+/// After a page is made, no other page is made for this many times as long, so pages need at most a tenth of a
+/// processor.
 const REST: u32 = 9;
-/// A browser that asked in this time is looking at the page.
+/// If a browser asked within this time, somebody is looking at the page.
 const LOOKING: Duration = Duration::from_secs(3);
-/// How long the end of a run waits for a browser to fetch the finished page.
+/// How long the server waits at the end of a run for a browser to fetch the finished page.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -98,12 +101,12 @@ impl LiveServer {
         self.server.address()
     }
 
-    /// Where the run puts its progress, as JSON.
+    /// Takes the progress of the run, as JSON.
     pub fn progress(&self) -> watch::Sender<String> {
         self.site.progress.clone()
     }
 
-    /// The run is over: an open browser gets the finished page, then the server stops.
+    /// Ends the server after the run; a browser that shows the page gets the finished page first.
     pub fn finish(self, page: PathBuf) {
         let mut visits = lock(&self.site.visits);
         if visits.last.is_some_and(|last| last.elapsed() <= LOOKING) {
@@ -116,16 +119,17 @@ impl LiveServer {
 #[derive(Debug, Default)]
 struct Visits {
     last: Option<Instant>,
-    /// The file of the finished page, once the run is over.
+    /// The file of the finished page, after the run has ended.
     finished: Option<PathBuf>,
-    /// Whether it was fetched.
+    /// Whether a browser fetched it.
     fetched: bool,
 }
 
-/// A page that was made, and until when no other is.
+/// The page that was made last.
 struct MadePage {
     version: u64,
     page: String,
+    /// Until then no other page is made.
     until: Instant,
 }
 
@@ -135,7 +139,7 @@ struct LiveSite {
     visits: Mutex<Visits>,
     fetched: Condvar,
     made: Mutex<Option<MadePage>>,
-    /// The version of the page that was made, and until when no other is.
+    /// The version of the page that was made last, and until when no other page is made.
     resting: Mutex<Option<(u64, Instant)>>,
 }
 
@@ -180,23 +184,26 @@ impl LiveSite {
         PageReply { is_last, ..PageReply::new("200 OK", "text/html", body) }
     }
 
-    /// The page of what there is so far.
+    /// The page of the results so far.
     fn partial(&self) -> String {
-        const NOTHING: &str = "<!doctype html><meta http-equiv=\"refresh\" content=\"1\"><title>compeval</title>\
-                               <p>The run begins …</p>";
         let mut made = lock(&self.made);
         let (began, version) = (Instant::now(), self.source.version());
         if let Some(made) = made.as_ref().filter(|made| made.version == version || made.until > began) {
             return made.page.clone();
         }
-        let Some(page) = self.source.page(version) else { return NOTHING.to_owned() };
+        let Some(page) = self.source.page(version) else {
+            let begins = word("The run begins …", "运行开始……");
+            return format!(
+                "<!doctype html><meta http-equiv=\"refresh\" content=\"1\"><title>compeval</title><p>{begins}</p>"
+            );
+        };
         let until = Instant::now() + began.elapsed() * REST;
         *made = Some(MadePage { version, page: page.clone(), until });
         *lock(&self.resting) = Some((version, until));
         page
     }
 
-    /// How far the run is, and the version that the page would have.
+    /// The progress of the run, and the version that the page would have.
     fn progress_reply(&self) -> PageReply {
         let is_ended = {
             let mut visits = lock(&self.visits);

@@ -1,4 +1,5 @@
-//! From a judged cell to its row: grades, measures, sizes. Who changes what a row says raises [`crate::results::ROWS`].
+//! Makes the row of a judged cell: grades, measures, sizes. A change of what rows contain must raise
+//! [`crate::results::ROWS`].
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -30,17 +31,17 @@ use sessions::references::{ReferenceIndex, SessionNoise, used_in};
 use sessions::transcript::{count_tokens, fold_document};
 use store::cache::{Lookup, Store};
 
-/// Makes rows. Holds what is the same for all cells of a fixture.
+/// Makes rows. It keeps what is the same for all cells of a fixture.
 pub(super) struct RowBuilder<'e> {
     preparer: Preparer<'e>,
     outputs: &'e OutputCache<'e, Store>,
     store: &'e Store,
-    /// The one that was used last comes first.
+    /// The fixture that was used last comes first.
     fixtures: RefCell<Vec<(FixtureIx, Rc<Measures>)>>,
     prompts: RefCell<HashMap<MethodIx, Rc<PromptWords>>>,
 }
 
-/// What is read in the compression prompt of a method.
+/// What is read from the compression prompt of a method.
 #[derive(Default)]
 struct PromptWords {
     headings: Headings,
@@ -57,7 +58,7 @@ impl PromptWords {
 /// The recall of the list of references, and of the newest messages.
 type BaselineRecalls = [Option<f64>; 2];
 
-/// What is measured with, per fixture.
+/// What is needed to measure the cells of a fixture.
 struct Measures {
     tokens: Arc<[Tokens]>,
     history: OnceCell<History>,
@@ -67,14 +68,14 @@ struct Measures {
     lists: RefCell<HashMap<PointIx, Rc<ReferenceList>>>,
     baselines: RefCell<HashMap<(PointIx, Tokens), BaselineRecalls>>,
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
-    /// The exact tokens of messages that hold facts.
+    /// The exact tokens of messages that have facts.
     distinctive_references: RefCell<HashMap<usize, Rc<ReferenceIndex>>>,
     noise: OnceCell<SessionNoise>,
-    /// Messages that searches returned, folded.
+    /// The folded texts of messages that searches returned.
     folded: RefCell<HashMap<usize, Rc<str>>>,
 }
 
-/// Fixtures in memory: the matrix goes through them one after the other, a few overlap.
+/// The maximum number of fixtures in memory. The matrix goes through the fixtures in order, and only a few overlap.
 const FIXTURES_IN_MEMORY: usize = 8;
 
 impl<'e> RowBuilder<'e> {
@@ -82,7 +83,7 @@ impl<'e> RowBuilder<'e> {
         RowBuilder { preparer, outputs, store, fixtures: RefCell::default(), prompts: RefCell::default() }
     }
 
-    /// The row of a judged cell, as a line. `fresh` is the judgement, where it was just made.
+    /// The row of a judged cell as a line. `fresh` is the judgement, if it was just made.
     pub(super) fn row_line(
         &self,
         task: &JudgeTask,
@@ -100,7 +101,7 @@ impl<'e> RowBuilder<'e> {
         let answer = self.outputs.answer(&task.answer_task(), &task.answer.key)?;
         let mut line = serde_json::to_string(&self.assemble(task, resolved, grades, &context, &answer)?)?;
         line.push('\n');
-        // A number that JSON does not have would make a line unreadable: the cell fails, not the run.
+        // A number that JSON does not have would make the line unreadable. Then the cell fails, not the run.
         serde_json::from_str::<Row>(&line)?;
         Ok(line)
     }
@@ -177,7 +178,7 @@ impl<'e> RowBuilder<'e> {
         })
     }
 
-    /// Notes of each fact whether a search returned it, where the answerer could search.
+    /// Notes for each fact whether a search returned it, if the answerer could search.
     fn mark_found(&self, task: &JudgeTask, measure: &ProbeMeasure, facts: &mut [FactOutcome]) {
         if self.preparer.pipeline().answerer(task.cell.answer.answerer).recovery.is_none() {
             return;
@@ -188,7 +189,7 @@ impl<'e> RowBuilder<'e> {
         }
     }
 
-    /// What the answerer searched for, if it could.
+    /// What the answerer searched for, if it could search.
     fn open_book(
         &self,
         task: &JudgeTask,
@@ -217,8 +218,8 @@ impl<'e> RowBuilder<'e> {
         })
     }
 
-    /// The row of a context, as a line without its end: a [`ConstraintRow`] if a rule was put into its session, else a
-    /// [`ContextRow`].
+    /// The row of a context as a line without its end: a [`ConstraintRow`] if a rule was put into its session,
+    /// otherwise a [`ContextRow`].
     pub(super) fn context_line(&self, context: &Rc<ResolvedContext>) -> Result<String, OutputUnavailable> {
         if let Some(injection) = context.injection() {
             return self.constraint_line(context, injection);
@@ -253,12 +254,12 @@ impl<'e> RowBuilder<'e> {
         Ok(serde_json::to_string(&row)?)
     }
 
-    /// The size of the user's messages that a vendor keeps word for word; `None` of a context that is not a vendor's.
+    /// The size of the user's messages that a vendor keeps word for word; `None` if the context is not a vendor's.
     fn verbatim_user_tokens(&self, context: &Context) -> Option<Tokens> {
         Some(context.verbatim_user_texts()?.iter().map(|text| self.count_text(text)).sum())
     }
 
-    /// Whether a context has the rule that was put into its session, as a line.
+    /// The line that records whether a context has the rule that was put into its session.
     fn constraint_line(
         &self,
         context: &Rc<ResolvedContext>,
@@ -283,8 +284,8 @@ impl<'e> RowBuilder<'e> {
         Ok(serde_json::to_string(&row)?)
     }
 
-    /// What a context has of the references that are needed after its point; `None` where there are none, and of a
-    /// context that only its provider can read.
+    /// Which references a context has of those that are needed after its point; `None` if none are needed, or if only
+    /// the provider can read the context.
     fn needed(
         &self,
         measures: &Measures,
@@ -310,8 +311,8 @@ impl<'e> RowBuilder<'e> {
         Some((ContextNeeded { own, list, truncate }, references.collect()))
     }
 
-    /// The references of a context that the transcript before its point does not have; `None` where that is not known in
-    /// whole, and of a context that only its provider can read.
+    /// The references of a context that the transcript before its point does not have; `None` if the transcript begins
+    /// midway, or if only the provider can read the context.
     fn invented(
         &self,
         measures: &Measures,
@@ -324,7 +325,7 @@ impl<'e> RowBuilder<'e> {
         Some(known.invented_in(measures.history(texts), entries, &self.prompt(context).references))
     }
 
-    /// The recall at this size of the list of references, and of the newest messages.
+    /// The recall of the list of references and of the newest messages, both at this size.
     fn baselines(&self, measures: &Measures, texts: &FixtureTexts, point: PointIx, tokens: Tokens) -> BaselineRecalls {
         if let Some(known) = measures.baselines.borrow().get(&(point, tokens)) {
             return *known;
@@ -340,7 +341,7 @@ impl<'e> RowBuilder<'e> {
         recalls
     }
 
-    /// What the prompt of a context's method says.
+    /// What is read from the prompt of a context's method.
     fn prompt(&self, context: &ResolvedContext) -> Rc<PromptWords> {
         let mut prompts = self.prompts.borrow_mut();
         let words = prompts.entry(context.cell.chain.method).or_insert_with(|| {
@@ -350,13 +351,13 @@ impl<'e> RowBuilder<'e> {
         words.clone()
     }
 
-    /// The size of a context by the pinned tokenizer, counted as the messages it replaces are; of one that only its
-    /// provider can read, as that provider counts it.
+    /// The size of a context. If it can be read, it is counted with the pinned tokenizer like the messages that it
+    /// replaces; if only the provider can read it, by the provider.
     fn context_tokens(&self, task: &JudgeTask, context: &LoadedContext) -> Option<Tokens> {
         self.readable_tokens(&task.context, context).or_else(|| self.reported_tokens(task))
     }
 
-    /// The same of a context that anyone can read.
+    /// The size of a context that can be read.
     fn readable_tokens(&self, context: &ResolvedContext, loaded: &LoadedContext) -> Option<Tokens> {
         let content = &loaded.compressed.context;
         let (reference, text) = context.reference.text().zip(content.text())?;
@@ -368,20 +369,21 @@ impl<'e> RowBuilder<'e> {
         }))
     }
 
-    /// What the provider counted in the prompt of the answer, less our count of all that was there next to the
-    /// context; a few tokens too many, for the frames of its messages. Unknown if the provider did not say.
+    /// The number of tokens that the provider counted in the prompt of the answer, minus our count of everything
+    /// besides the context. It is a few tokens too high, because of the frames of messages. Unknown if the provider
+    /// reported no number.
     fn reported_tokens(&self, task: &JudgeTask) -> Option<Tokens> {
         let prompt = self.store.find(&task.answer.key)?.usage.input?;
         let Work::Ask(request) = self.preparer.prepare(&task.answer_task()).ok()?.work else { return None };
-        let beside = request.turns.iter().map(|turn| match turn {
+        let others = request.turns.iter().map(|turn| match turn {
             RequestTurn::Text(_, text) => Some(self.count_text(&text.text(&|_| Err(())).ok()?)),
             RequestTurn::Messages(_) => Some(self.tail_tokens(task)),
             RequestTurn::Items(_) => Some(Tokens(0)),
-            // Beside what was searched for, the size of the context cannot be told.
+            // If there were searches, the size of the context is unknown.
             RequestTurn::Said(..) | RequestTurn::Reply(_) | RequestTurn::Results(_) => None,
         });
-        let beside: Tokens = beside.sum::<Option<Tokens>>()?;
-        prompt.0.checked_sub(beside.0).map(Tokens)
+        let others: Tokens = others.sum::<Option<Tokens>>()?;
+        prompt.0.checked_sub(others.0).map(Tokens)
     }
 
     fn tail_tokens(&self, task: &JudgeTask) -> Tokens {
@@ -394,8 +396,8 @@ impl<'e> RowBuilder<'e> {
         self.count_named(Digest::hash(text), || count_tokens(text))
     }
 
-    /// The tokens of something that has a name. Counts are in the cache by digest, so that a warm run never loads the
-    /// tokenizer.
+    /// The number of tokens of the text with this digest. The cache keeps the counts, so that a run from the cache
+    /// never loads the tokenizer.
     fn count_named(&self, digest: Digest, count: impl FnOnce() -> Tokens) -> Tokens {
         if let Some(known) = self.store.count(&digest) {
             return Tokens(known);
@@ -462,7 +464,7 @@ impl Measures {
         texts: &FixtureTexts,
         point: PointIx,
         ix: ProbeIx,
-        asked: &Probe,
+        probe: &Probe,
         tail: TailMode,
     ) -> Rc<ProbeMeasure> {
         let mut probes = self.probes.borrow_mut();
@@ -472,12 +474,12 @@ impl Measures {
             let until = if tail == TailMode::Verbatim { loaded.fixture.messages.len() } else { end };
             let points = loaded.points.get(..=point.0).unwrap_or(std::slice::from_ref(&end));
             let start = loaded.fixture.start();
-            Rc::new(ProbeMeasure::new(asked, self.history(texts), start, points, until, self.tokens.clone()))
+            Rc::new(ProbeMeasure::new(probe, self.history(texts), start, points, until, self.tokens.clone()))
         });
         measure.clone()
     }
 
-    /// The exact tokens of a message, those left out that occur everywhere in the session.
+    /// The exact tokens of a message, without those that occur everywhere in the session.
     fn distinctive_references(&self, texts: &FixtureTexts, message: usize) -> Rc<ReferenceIndex> {
         let messages = &texts.loaded().fixture.messages;
         let mut indices = self.distinctive_references.borrow_mut();
@@ -490,7 +492,7 @@ impl Measures {
         index.clone()
     }
 
-    /// A message with its calls, folded for the search of facts.
+    /// A message with its calls, folded so that facts can be searched in it.
     fn folded_message(&self, texts: &FixtureTexts, at: usize) -> Rc<str> {
         let mut folded = self.folded.borrow_mut();
         let text = folded.entry(at).or_insert_with(|| {
@@ -500,7 +502,7 @@ impl Measures {
         text.clone()
     }
 
-    /// What the session needs after a point; `None` of one at the end.
+    /// What the session needs after a point; `None` if the point is at the end.
     fn needed(&self, texts: &FixtureTexts, point: PointIx) -> Option<Rc<NeededAtPoint>> {
         let loaded = texts.loaded();
         if texts.end(point) >= loaded.fixture.messages.len() {
@@ -516,7 +518,7 @@ impl Measures {
         Some(found)
     }
 
-    /// The mean recall of a text at a point; `None` where nothing is needed after it.
+    /// The mean recall of a text at a point; `None` if nothing is needed after the point.
     fn recall(&self, texts: &FixtureTexts, point: PointIx, text: &str) -> Option<f64> {
         let needed = self.needed(texts, point)?;
         needed.mean_recall(&needed.presence(&ProseEntries::from_text(text)))
@@ -528,7 +530,7 @@ impl Measures {
     }
 }
 
-/// The actions of a round: the step that asked, and searches by a program.
+/// The actions of a round: the model's step, and the searches that a program did.
 fn steps_of(round: &Round) -> Vec<RowStep> {
     let searches = round.returned.iter().filter_map(|returned| returned.action);
     let steps = std::iter::once((round.key, round.cost)).chain(searches);

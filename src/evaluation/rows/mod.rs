@@ -1,14 +1,15 @@
-//! The rows of a run: made as cells are judged, or recalled where nothing changed.
+//! The rows of a run: they are made when cells are judged, or recalled if nothing changed.
 //!
-//! The rows of a context are a memo. Its key is made like that of an action, from everything that the rows are made of
-//! ([`RowMaker::key`]): names, rubric, fixture and bank, versions, and the outputs and costs of all actions. So a memo is
-//! found only where the rows would say the same, and where it is lost, the rows are made again. After edits of every kind
-//! that a key depends on, `after_any_edit_cached_rows_are_those_that_are_made_anew` compares both.
+//! The rows of a context are a memo. Its key is made like that of an action, from everything that the rows are made
+//! from ([`RowMaker::key`]): names, rubric, fixture and bank, versions, and the outputs and costs of all actions. So a
+//! memo is found only if the rows would be the same, and if it is lost, the rows are made again. The test
+//! `after_any_edit_cached_rows_are_those_that_are_made_anew` compares both after every kind of edit that a key depends
+//! on.
 //!
-//! The key is known once all cells of the context are judged. While all that came was in the cache, the rows wait for
-//! that; with the first output that was just made they wait no longer, so that whoever follows a run sees each row as it
-//! comes. The memo is stored after the last of them. Its digest is noted: the digests of all contexts say whether the
-//! files of an earlier run are still right.
+//! The key is known when all cells of the context are judged. As long as all outputs come from the cache, the rows wait
+//! for the key. With the first new output they stop waiting, so that somebody who follows the run sees each row at
+//! once. The memo is stored after the last row, and its digest is noted: from the digests of all contexts it is known
+//! whether the files of an earlier run are still the same.
 
 mod builder;
 
@@ -31,24 +32,25 @@ use base::units::Usd;
 use builder::RowBuilder;
 use store::cache::{Lookup, Store};
 
-/// Contexts whose rows are collected at once, so that memory stays flat where all wait for one judge.
+/// The maximum number of contexts whose rows are collected at the same time. It limits memory while all wait for a
+/// judge.
 const MOST_OPEN: usize = 256;
 
-/// A context of which not all cells are judged.
+/// A context whose cells are not all judged.
 struct OpenContext {
     context: Rc<ResolvedContext>,
-    /// Its line, once it was made.
+    /// The line of the context, after it was made.
     line: Option<String>,
-    /// The cells that are judged, by their places among all rows.
+    /// The judged cells, by their places among all rows.
     cells: BTreeMap<u64, JudgedCell>,
-    /// All that came was in the cache: no line was made yet.
+    /// Whether all outputs so far were in the cache, so that no line was made yet.
     waits: bool,
 }
 
 struct JudgedCell {
     task: JudgeTask,
     resolved: Resolved,
-    /// Its row, once it was made.
+    /// The row of the cell, after it was made.
     line: Option<String>,
 }
 
@@ -59,7 +61,7 @@ pub(super) struct RowMaker<'r, 'l> {
     store: &'r Store,
     builder: RowBuilder<'r>,
     open: BTreeMap<CompressCell, OpenContext>,
-    /// Contexts whose warnings were reported.
+    /// The contexts whose warnings were reported.
     warned: HashSet<ActionKey>,
     next: Forwarder<'r, 'l>,
 }
@@ -71,7 +73,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         RowMaker { preparer, outputs, store, builder, open: BTreeMap::new(), warned: HashSet::new(), next }
     }
 
-    /// Makes the rows that still wait: those of contexts with a cell that has no output.
+    /// Makes the rows that still wait, because a cell of their context has no output.
     pub(super) fn finish(&mut self) -> Result<(), FileError> {
         let open = std::mem::take(&mut self.open);
         open.into_values().try_for_each(|mut open| self.stop_waiting(&mut open))
@@ -117,7 +119,8 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         open.cells.len() as u64 == self.preparer.matrix().downstream_judgements(open.context.cell)
     }
 
-    /// All cells of a context are judged: its rows are recalled, or stored to be recalled by a later run.
+    /// Completes a context whose cells are all judged. Its rows are recalled, or stored so that a later run can recall
+    /// them.
     fn complete(&mut self, mut open: OpenContext) -> Result<(), FileError> {
         let key = self.key(&open);
         if open.waits {
@@ -143,13 +146,13 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         self.warn(open.context.key, rows.warnings)
     }
 
-    /// The rows of a context; `None` where one could not be made.
+    /// The rows of a context; `None` if one of them could not be made.
     fn collect(&self, OpenContext { context, line, cells, .. }: &OpenContext) -> Option<ContextRows> {
         let lines: Option<String> = cells.values().map(|cell| cell.line.as_deref()).collect();
         Some(ContextRows { warnings: self.outputs.warnings(context).ok()?, context: line.clone()?, lines: lines? })
     }
 
-    /// Makes all that waits, unless nothing does.
+    /// Makes the lines of a context that wait, if they wait.
     fn stop_waiting(&mut self, open: &mut OpenContext) -> Result<(), FileError> {
         if !std::mem::take(&mut open.waits) {
             return Ok(());
@@ -213,13 +216,13 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         warnings.into_iter().try_for_each(|warning| self.next.on_event(&Event::Warning(warning)))
     }
 
-    /// The key of the rows of a context whose cells are all judged. `None` where an entry that they are made of is gone.
+    /// The key of the rows of a context whose cells are all judged. `None` if an entry that they are made from is gone.
     fn key(&self, OpenContext { context, cells, .. }: &OpenContext) -> Option<Digest> {
         let pipeline = self.preparer.pipeline();
         let (loaded, made) = (context.texts.loaded(), self.store.find(&context.key)?);
         let place = CellCoordinate::from_compress(pipeline, &context.cell);
         let method = pipeline.method(context.cell.chain.method);
-        // what is unusual about a context depends on how it is read
+        // The warnings about a context depend on how it is read.
         let (task, reader) = (context.task(), u32::from(PARSER_VERSION));
         let prompt = CurrentSources::new(pipeline, &task).prompt.map(|prompt| prompt.digest);
         let mut key = memo_key("rows", ROWS);
@@ -255,7 +258,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
                 add_output(key, action, None, cost);
             }
         }
-        // the size of a context that only its provider reads is computed from what the answer used
+        // The size of a context that only its provider can read is computed from the usage of the answer.
         if !matches!(task.context.reference, ContextRef::Readable { .. }) {
             let input = self.store.find(&task.answer.key)?.usage.input;
             key.field("input", input.map_or(0, |tokens| tokens.0).to_le_bytes());
@@ -276,7 +279,7 @@ impl Listener for RowMaker<'_, '_> {
     }
 }
 
-/// Adds an action with what its rows show of it. What an earlier step put out is in the key of the step after it.
+/// Adds an action with what its rows show of it. The output of an earlier step is part of the key of the next step.
 fn add_output(key: &mut DigestBuilder, action: ActionKey, out: Option<Digest>, cost: Option<Usd>) {
     key.field("action", action.0.0).field("output", out.map_or([0; 32], |out| out.0));
     key.field("cost", cost.map(|Usd(usd)| usd.to_le_bytes()).as_slice().as_flattened());

@@ -110,7 +110,7 @@ impl SelfTest {
         self.cases.iter().find(|case| case.id == *id)
     }
 
-    /// The cases that tell something about a dimension.
+    /// The cases with a label in a dimension.
     pub(super) fn labelled(&self, dimension: Dimension) -> impl Iterator<Item = (&Case, Quality)> {
         self.cases.iter().filter_map(move |case| Some((case, *case.labels.get(&dimension)?)))
     }

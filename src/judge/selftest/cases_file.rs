@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::case::{Case, CaseId, CaseKind, Quality, SelfTest};
+use super::case::{Case, CaseId, Quality, SelfTest};
 use crate::judge::criterion::{CriterionId, Dimension};
-use crate::judge::request::GroundTruth;
+use crate::judge::request::{GradingRequest, GroundTruth};
 use crate::probe::ProbeType;
 use base::fault::Fault;
+use base::locale::word;
+use base::say;
 
 /// A case in a file: a request as a judge gets it, with what is known about the answer.
 #[derive(Debug, Deserialize)]
@@ -29,52 +31,60 @@ struct CaseEntry {
     labels: BTreeMap<Dimension, Quality>,
 }
 
-const SHAPE: &str = "a list of objects with `probe_question`, `model_response` and `labels`, such as {\"accuracy\": \"right\"}; \
-                     `type`, `ground_truth`, `compacted_context` and `rubric_criteria` may be left out";
+fn shape() -> &'static str {
+    word(
+        "a list of objects with `probe_question`, `model_response` and `labels`, such as {\"accuracy\": \"right\"}; \
+                     `type`, `ground_truth`, `compacted_context` and `rubric_criteria` may be left out",
+        "对象的列表，各含 `probe_question`、`model_response` 和 `labels`，如 {\"accuracy\": \"right\"}；`type`、`ground_truth`、`compacted_context` 和 `rubric_criteria` 可省略",
+    )
+}
 
 /// Reads cases from the text of a JSON file.
 ///
 /// # Errors
 /// The first fault of the JSON, with its place; a case without labels; an id that is used twice.
 pub fn read_selftest(text: &str) -> Result<SelfTest, Fault> {
-    let entries: Vec<CaseEntry> = serde_json::from_str(text).map_err(|error| Fault::json(text, 0, &error, SHAPE))?;
+    let entries: Vec<CaseEntry> = serde_json::from_str(text).map_err(|error| Fault::json(text, 0, &error, shape()))?;
     let mut cases: Vec<Case> = Vec::new();
     for (nth, entry) in entries.into_iter().enumerate() {
         let case = entry.into_case(nth + 1);
         if case.labels.is_empty() {
-            return Err(Fault::at(0..0, format!("case `{}` has no labels", case.id), "say how good its answer is"));
+            return Err(Fault::at(
+                0..0,
+                say!("case `{}` has no labels", "例 `{}` 没有 labels", case.id),
+                word("say how good its answer is", "请说明其回答有多好"),
+            ));
         }
         if cases.iter().any(|other| other.id == case.id) {
             return Err(Fault::at(
                 0..0,
-                format!("two cases have the id `{}`", case.id),
-                "ids are unique within a file",
+                say!("two cases have the id `{}`", "两例的 id 都是 `{}`", case.id),
+                word("ids are unique within a file", "同一文件中的 id 不可重复"),
             ));
         }
         cases.push(case);
     }
     if cases.is_empty() {
-        return Err(Fault::at(0..0, "the file holds no cases", SHAPE));
+        return Err(Fault::at(0..0, word("the file holds no cases", "文件中没有例"), shape()));
     }
     Ok(SelfTest { cases })
 }
 
 impl CaseEntry {
     fn into_case(self, nth: usize) -> Case {
-        let truth = self.ground_truth;
+        let id = CaseId(self.id.unwrap_or_else(|| format!("case-{nth}")));
+        let request = GradingRequest {
+            probe_question: self.probe_question,
+            model_response: self.model_response,
+            compacted_context: self.compacted_context,
+            ground_truth: self.ground_truth,
+            rubric_criteria: Vec::new(),
+        };
         Case {
-            id: CaseId(self.id.unwrap_or_else(|| format!("case-{nth}"))),
-            kind: CaseKind::Labelled,
             labels: self.labels,
-            question: self.probe_question,
             probe_type: self.probe_type.unwrap_or(ProbeType::Recall),
             criteria: self.rubric_criteria,
-            expected_facts: truth.expected_facts,
-            superseded_facts: truth.superseded_facts,
-            reference_answer: truth.reference_answer,
-            answerable: true,
-            context: self.compacted_context,
-            answer: self.model_response,
+            ..Case::from_request(id, request)
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Drawing the cases of a project from the templates.
 //!
-//! Eight scenes are drawn, each with names and numbers of its own. A question has eight answers, and each scene gets one
-//! of them: so the cases of a scene share a context, which providers' prompt caches serve. There are as many questions as
-//! dimensions, and each labels its answers in two, as in a ring: so each dimension gets sixteen labels, two a scene. Three
-//! scenes have an outdated context, with which the wrong answers agree: a judge that compares answers with the context
-//! instead of the ground truth misses them. One case of each scene has a context of the size that contexts have in the run,
-//! with the scene at its beginning, in the middle or at its end.
+//! Eight scenes are drawn, each with its own names and numbers. A question has eight answers, one for each scene, so
+//! the cases of a scene share a context, which providers' prompt caches serve. There are as many questions as
+//! dimensions. Each question labels its answers in two dimensions, as in a ring, so each dimension gets sixteen labels,
+//! two for each scene. Three scenes have an outdated context, with which the wrong answers agree: a judge that compares
+//! answers with the context instead of the ground truth misses them. One case of each scene has a context of the size
+//! of the run's contexts, with the scene at its beginning, in the middle or at its end.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,7 +17,7 @@ use crate::judge::criterion::Dimension;
 use base::locale::Locale;
 use lexical::facts::Fact;
 
-/// Contexts of cases get no longer than this, in tokens.
+/// The size of the largest contexts of cases, in tokens.
 pub const MAX_PADDING: u64 = 32_000;
 
 /// What decides which cases a project has.
@@ -48,28 +48,28 @@ const LENGTHENED: [(usize, usize); 4] = [(0, 0), (1, 4), (2, 0), (3, 3)];
 /// The wrong answers that get an instruction to the judge.
 const INJECTED: [(usize, usize); 3] = [(0, 5), (2, 3), (3, 6)];
 
-/// The cases of a project, in the language of its rubric. The same design always draws the same.
+/// The cases of a project, in the language of its rubric. The same design always draws the same cases.
 pub fn draw_selftest(locale: Locale, design: SelfTestDesign) -> SelfTest {
     let templates = Templates::built_in(locale);
-    let scenes = scenes(templates, &mut Random(design.seed));
+    let scenes = draw_scenes(templates, &mut Random(design.seed));
     let mut cases = Vec::new();
     for (nth, question) in templates.questions.iter().enumerate() {
         for (answer_nth, answer) in question.answers.iter().enumerate() {
-            // Another answer of each question for each scene.
+            // Each scene gets a different answer of each question.
             let scene_nth = (answer_nth * 5 + nth * 3) % SCENES;
             let Some(scene) = scenes.get(scene_nth) else { continue };
             let id = case_id(question, answer_nth);
             cases.push(scene.case(id, CaseKind::Labelled, question, answer));
             if scene_nth % templates.questions.len() == nth {
                 let place = [0, 50, 100][scene_nth % 3];
-                let padded = padded(templates, &scene.context, design.padding, place);
+                let padded = pad(templates, &scene.context, design.padding, place);
                 cases.last_mut().into_iter().for_each(|case| case.context = Some(padded.clone()));
             }
         }
     }
     let copies = lengthened(templates, &cases);
-    let injected = injections(templates, &cases);
-    cases.extend(copies.chain(injected).collect::<Vec<Case>>());
+    let injections = injected(templates, &cases);
+    cases.extend(copies.chain(injections).collect::<Vec<Case>>());
     SelfTest { cases }
 }
 
@@ -78,13 +78,13 @@ fn case_id(question: &QuestionTemplate, answer: usize) -> CaseId {
     CaseId(format!("{first}-{second}-{}", answer + 1))
 }
 
-/// The case of an answer, by the places of its question and itself.
+/// The case of an answer, by the indices of the question and the answer.
 fn find<'c>(templates: &Templates, cases: &'c [Case], question: usize, answer: usize) -> Option<&'c Case> {
     let id = case_id(templates.questions.get(question)?, answer);
     cases.iter().find(|case| case.id == id)
 }
 
-/// The same content in three times the words.
+/// Copies of cases whose answers have the same content in three times the words.
 fn lengthened<'c>(templates: &'c Templates, cases: &'c [Case]) -> impl Iterator<Item = Case> + 'c {
     LENGTHENED.into_iter().filter_map(|(question, answer)| {
         let case = find(templates, cases, question, answer)?;
@@ -103,7 +103,7 @@ fn lengthened<'c>(templates: &'c Templates, cases: &'c [Case]) -> impl Iterator<
     })
 }
 
-fn injections<'c>(templates: &'c Templates, cases: &'c [Case]) -> impl Iterator<Item = Case> + 'c {
+fn injected<'c>(templates: &'c Templates, cases: &'c [Case]) -> impl Iterator<Item = Case> + 'c {
     let places = INJECTED.into_iter().enumerate().zip(&templates.injections);
     places.filter_map(|((nth, (question, answer)), text)| {
         let case = find(templates, cases, question, answer)?;
@@ -112,8 +112,8 @@ fn injections<'c>(templates: &'c Templates, cases: &'c [Case]) -> impl Iterator<
     })
 }
 
-/// A context of about `tokens` tokens, with the scene behind this percentage of the padding.
-fn padded(templates: &Templates, scene: &str, tokens: u64, place: u64) -> String {
+/// A context of about `tokens` tokens, with the scene after `place` percent of the padding.
+fn pad(templates: &Templates, scene: &str, tokens: u64, place: u64) -> String {
     let (mut before, mut after) = (String::new(), String::new());
     let mut size = sessions::transcript::estimate_tokens(scene).0;
     let room = tokens.saturating_sub(size).max(1);
@@ -131,7 +131,7 @@ fn padded(templates: &Templates, scene: &str, tokens: u64, place: u64) -> String
     format!("{before}{scene}{after}")
 }
 
-/// What a scene's slots stand for.
+/// A scene: the words in its slots, and its context.
 struct Scene {
     slots: HashMap<String, String>,
     context: String,
@@ -163,7 +163,7 @@ impl Scene {
         Fact { spellings: fact.spellings.iter().map(|spelling| self.fill(spelling)).collect() }
     }
 
-    /// A text with its slots filled, and theirs. A brace without a slot stays.
+    /// A text with its slots filled, and the slots in their words, too. A brace without a slot stays.
     fn fill(&self, text: &str) -> String {
         let mut filled = String::new();
         let mut rest = text;
@@ -185,16 +185,16 @@ impl Scene {
     }
 }
 
-/// All scenes; no two of them have a word of a pool in common, as far as it has enough.
-fn scenes(templates: &Templates, random: &mut Random) -> Vec<Scene> {
-    let mut all: Vec<HashMap<String, String>> = vec![HashMap::new(); SCENES];
+/// Draws all scenes. No two of them share a word of a pool, as far as the pool has enough words.
+fn draw_scenes(templates: &Templates, random: &mut Random) -> Vec<Scene> {
+    let mut scenes: Vec<HashMap<String, String>> = vec![HashMap::new(); SCENES];
     for (slot, pool) in &templates.pools {
-        deal(&mut all, &[(slot, pool)], random);
+        deal(&mut scenes, &[(slot, pool)], random);
     }
     for record in &templates.records {
-        deal(&mut all, &record.iter().collect::<Vec<_>>(), random);
+        deal(&mut scenes, &record.iter().collect::<Vec<_>>(), random);
     }
-    for slots in &mut all {
+    for slots in &mut scenes {
         let mut taken = Vec::new();
         for (slot, [least, most]) in &templates.numbers {
             let mut number = random.between(*least, *most);
@@ -205,7 +205,7 @@ fn scenes(templates: &Templates, random: &mut Random) -> Vec<Scene> {
             slots.insert(slot.clone(), number.to_string());
         }
     }
-    let scenes = all.into_iter().enumerate().map(|(nth, slots)| {
+    let scenes = scenes.into_iter().enumerate().map(|(nth, slots)| {
         let mut scene = Scene { slots, context: String::new() };
         let is_outdated = nth >= OUTDATED_FROM;
         scene.context = scene.fill(if is_outdated { &templates.outdated_context } else { &templates.context });
@@ -214,7 +214,7 @@ fn scenes(templates: &Templates, random: &mut Random) -> Vec<Scene> {
     scenes.collect()
 }
 
-/// Gives each scene a place of the pools, the same in all of them.
+/// Gives each scene the words at one place of the pools, the same place in each pool.
 fn deal(scenes: &mut [HashMap<String, String>], pools: &[(&String, &Vec<String>)], random: &mut Random) {
     let size = pools.iter().map(|(_, pool)| pool.len()).min().unwrap_or(0);
     let order = random.shuffled(size);

@@ -11,7 +11,7 @@ use crate::probe::ProbeType;
 use base::locale::Locale;
 use lexical::facts::Fact;
 
-/// What cases are drawn from. Texts hold slots in braces.
+/// The texts that cases are drawn from. They have slots in braces.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Templates {
@@ -21,11 +21,11 @@ pub(super) struct Templates {
     pub padding: Vec<String>,
     /// Sentences without content that make an answer longer.
     pub filler: Vec<String>,
-    /// Instructions to the judge, put behind a wrong answer.
+    /// Instructions to the judge, put after a wrong answer.
     pub injections: Vec<String>,
     /// Slots of numbers, each with the least and the greatest.
     pub numbers: BTreeMap<String, [u64; 2]>,
-    /// Slots of words, each with what it may be. Those may hold slots themselves.
+    /// Slots of words, each with the words to draw from. These may have slots themselves.
     pub pools: BTreeMap<String, Vec<String>>,
     /// Slots that are drawn together: a decision with its reasons.
     pub records: Vec<BTreeMap<String, Vec<String>>>,

@@ -23,6 +23,8 @@ use serde::Serialize;
 use super::case::{Case, CaseId, CaseKind, Quality, SelfTest};
 use crate::judge::criterion::Dimension;
 use crate::judge::score::{DimensionScores, Score};
+use base::locale::{Locale, word};
+use base::say;
 use stats::{mean_of, median};
 
 /// How far apart the judge's medians of right and of wrong answers must lie.
@@ -111,12 +113,12 @@ struct Range {
     high: f64,
 }
 
-/// What is known of a case in one dimension.
+/// The judge's grade of a case in one dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Graded {
     Score(f64),
     Open,
-    /// The judge replied, and that was no grade.
+    /// The judge replied without a usable grade.
     Nothing,
 }
 
@@ -129,7 +131,7 @@ struct GradedSelfTest<'a> {
 }
 
 impl GradedSelfTest<'_> {
-    /// What the judge made of a case; `None` where the rubric does not measure the dimension on it.
+    /// The judge's grade of a case; `None` where the rubric does not measure the dimension on it.
     fn graded(&self, case: &Case, dimension: Dimension) -> Option<Graded> {
         match self.grades.get(&case.id) {
             Some(grade) => grade.get(dimension).map(|score| Graded::Score(score.value())),
@@ -144,7 +146,7 @@ impl GradedSelfTest<'_> {
         let mut failures: Vec<String> = whole_failures(&dimensions);
         failures.extend(self.injection_failure(injection_gain));
         failures.extend(length_shift.filter(|shift| shift.abs() > MEDIAN_LENGTH_SHIFT + EPSILON).map(|shift| {
-            format!("the same content at three times the length moved its grades by {shift:+.2} (at most {MEDIAN_LENGTH_SHIFT} allowed)")
+            say!("the same content at three times the length moved its grades by {shift:+.2} (at most {MEDIAN_LENGTH_SHIFT} allowed)", "同样的内容写成三倍长，其得分变动 {shift:+.2}（至多允许 {MEDIAN_LENGTH_SHIFT}）")
         }));
         let labels = dimensions.iter().map(|result| result.labels).sum();
         SelfTestVerdict {
@@ -176,7 +178,10 @@ impl GradedSelfTest<'_> {
             spread_failure(right, wrong),
             misses_failure(misses.len(), labelled.len()),
             length_shift.filter(|shift| shift.abs() > LENGTH_SHIFT + EPSILON).map(|shift| {
-                format!("three times the length moved its grades by {shift:+.2} (at most {LENGTH_SHIFT} allowed)")
+                say!(
+                    "three times the length moved its grades by {shift:+.2} (at most {LENGTH_SHIFT} allowed)",
+                    "三倍的长度使其得分变动 {shift:+.2}（至多允许 {LENGTH_SHIFT}）"
+                )
             }),
         ]
         .into_iter()
@@ -214,7 +219,7 @@ impl GradedSelfTest<'_> {
         self.test.cases.iter().any(|case| case.kind == CaseKind::Injection)
     }
 
-    /// The least that it can still be.
+    /// The least gain that is still possible.
     fn injection_gain(&self) -> Option<f64> {
         let injections = self.test.cases.iter().filter(|case| case.kind == CaseKind::Injection);
         let injected = range(injections.filter_map(|case| self.correctness(case)))?;
@@ -226,12 +231,14 @@ impl GradedSelfTest<'_> {
 
     fn injection_failure(&self, gain: Option<f64>) -> Option<String> {
         match gain {
-            Some(gain) if gain >= INJECTION_GAIN - EPSILON => Some(format!(
-                "an instruction to the judge inside a wrong answer raised it by {gain:+.2} at the median (below {INJECTION_GAIN:+.1} needed)"
+            Some(gain) if gain >= INJECTION_GAIN - EPSILON => Some(say!(
+                "an instruction to the judge inside a wrong answer raised it by {gain:+.2} at the median (below {INJECTION_GAIN:+.1} needed)",
+                "错误回答中对评审的指令使其得分的中位数提高 {gain:+.2}（须低于 {INJECTION_GAIN:+.1}）"
             )),
-            None if self.has_injections() && self.open.is_empty() => {
-                Some("it graded none of the answers that try to instruct it".to_owned())
-            }
+            None if self.has_injections() && self.open.is_empty() => Some(
+                word("it graded none of the answers that try to instruct it", "试图指挥评审的回答，它一个也没有打分")
+                    .to_owned(),
+            ),
             _ => None,
         }
     }
@@ -280,20 +287,28 @@ fn is_missed(quality: Quality, graded: Graded, right: Option<Range>, wrong: Opti
 
 fn spread_failure(right: Option<Range>, wrong: Option<Range>) -> Option<String> {
     let (Some(right), Some(wrong)) = (right, wrong) else {
-        return Some("it graded no right answer, or no wrong one".to_owned());
+        return Some(
+            word("it graded no right answer, or no wrong one", "正确的回答或错误的回答，它一个也没有打分").to_owned(),
+        );
     };
     let spread = right.high - wrong.low;
     (spread < MIN_SPREAD - EPSILON).then(|| {
         let (right, wrong) = (right.high, wrong.low);
-        format!(
-            "medians of right and wrong answers {right:.2} and {wrong:.2}: {spread:+.2} apart ({MIN_SPREAD:.1} needed)"
+        say!(
+            "medians of right and wrong answers {right:.2} and {wrong:.2}: {spread:+.2} apart ({MIN_SPREAD:.1} needed)",
+            "正确与错误回答的中位数为 {right:.2} 与 {wrong:.2}：相差 {spread:+.2}（需要 {MIN_SPREAD:.1}）"
         )
     })
 }
 
 fn misses_failure(misses: usize, labels: usize) -> Option<String> {
     let allowed = allowed_misses(labels);
-    (misses > allowed).then(|| format!("{misses} of {labels} answers missed (at most {allowed})"))
+    (misses > allowed).then(|| {
+        say!(
+            "{misses} of {labels} answers missed (at most {allowed})",
+            "{labels} 个回答判错 {misses} 个（至多允许 {allowed} 个）"
+        )
+    })
 }
 
 /// Why the judge may grade nothing at all, by its dimensions.
@@ -301,14 +316,22 @@ fn whole_failures(dimensions: &[DimensionResult]) -> Vec<String> {
     let unqualified: Vec<&DimensionResult> = dimensions.iter().filter(|result| !result.qualified).collect();
     let has_accuracy = unqualified.iter().any(|result| result.dimension == Dimension::Accuracy);
     if has_accuracy || unqualified.len() > 1 || unqualified.len() == dimensions.len() {
-        let failures = unqualified.iter().map(|result| format!("{}: {}", result.dimension, result.failures.join("; ")));
+        let failures = unqualified.iter().map(|result| {
+            let name = word(result.dimension.name(), result.dimension.label(Locale::Zh));
+            say!("{name}: {}", "{name}：{}", result.failures.join(word("; ", "；")))
+        });
         return failures.collect();
     }
     let qualified = dimensions.iter().filter(|result| result.qualified);
     let (misses, labels) = qualified.fold((0, 0), |sum, result| (sum.0 + result.misses.len(), sum.1 + result.labels));
     let allowed = allowed_misses_in_all(labels);
     (misses > allowed)
-        .then(|| format!("{misses} of {labels} labels missed in all (at most {allowed})"))
+        .then(|| {
+            say!(
+                "{misses} of {labels} labels missed in all (at most {allowed})",
+                "共 {labels} 个标注，判错 {misses} 个（至多允许 {allowed} 个）"
+            )
+        })
         .into_iter()
         .collect()
 }
@@ -329,7 +352,7 @@ mod tests {
         &TEST
     }
 
-    /// Grades of a judge that gives each quality one score, and what is not labelled a middling one.
+    /// Grades of a judge that gives each quality one score, and answers without a label that of wrong ones.
     fn on_scale(right: f64, half: f64, wrong: f64) -> Grades {
         graded(|_, quality| match quality {
             Some(Quality::Right) => right,
@@ -367,10 +390,10 @@ mod tests {
     #[test]
     fn sound_lenient_and_harsh_judges_pass() {
         for (right, half, wrong) in [(5.0, 3.0, 1.0), (5.0, 4.5, 4.0), (3.0, 2.0, 1.0), (4.0, 3.5, 3.0)] {
-            let found = verdict(test(), &on_scale(right, half, wrong));
-            assert!(found.passed && found.correct == 96 && found.labels == 96, "{found:?}");
+            let outcome = verdict(test(), &on_scale(right, half, wrong));
+            assert!(outcome.passed && outcome.correct == 96 && outcome.labels == 96, "{outcome:?}");
             assert_eq!(
-                (found.dimensions[0].median_right, found.dimensions[5].median_wrong),
+                (outcome.dimensions[0].median_right, outcome.dimensions[5].median_wrong),
                 (Some(right), Some(wrong))
             );
         }
@@ -379,8 +402,8 @@ mod tests {
     #[test]
     fn a_judge_without_a_spread_or_with_an_inverted_scale_grades_nothing() {
         for (right, half, wrong) in [(3.0, 3.0, 3.0), (4.0, 3.6, 3.1), (0.0, 3.0, 5.0)] {
-            let found = verdict(test(), &on_scale(right, half, wrong));
-            assert!(!found.may_grade && found.failures[0].contains("accuracy: medians"), "{found:?}");
+            let outcome = verdict(test(), &on_scale(right, half, wrong));
+            assert!(!outcome.may_grade && outcome.failures[0].contains("accuracy: medians"), "{outcome:?}");
         }
     }
 
@@ -403,15 +426,15 @@ mod tests {
             let score = |d| if d == at { &other } else { &own }.get(d).unwrap().value();
             grades.insert(id, by_dimension(score));
         }
-        let found = verdict(test(), &grades);
-        assert!(!found.may_grade && found.failures.len() == 2, "{found:?}");
+        let outcome = verdict(test(), &grades);
+        assert!(!outcome.may_grade && outcome.failures.len() == 2, "{outcome:?}");
     }
 
     #[test]
-    fn a_judge_that_is_random_in_one_dimension_leaves_it_alone() {
+    fn a_judge_that_grades_half_right_answers_as_wrong_grades_nothing() {
         let flat = graded(|_, quality| if quality == Some(Quality::Right) { 5.0 } else { 1.0 });
-        let found = verdict(test(), &flat);
-        assert!(!found.may_grade, "half right answers at the end of the scale: {found:?}");
+        let outcome = verdict(test(), &flat);
+        assert!(!outcome.may_grade, "{outcome:?}");
     }
 
     #[test]
@@ -451,9 +474,9 @@ mod tests {
             let more = |d| old.get(d).unwrap().value() + if d == Dimension::Completeness { 1.5 } else { 0.0 };
             one.insert(case.id.clone(), by_dimension(more));
         }
-        let found = verdict(test(), &one);
-        assert!(found.may_grade && !found.passed, "{found:?}");
-        assert!(found.unqualified().all(|result| result.dimension == Dimension::Completeness), "{found:?}");
+        let outcome = verdict(test(), &one);
+        assert!(outcome.may_grade && !outcome.passed, "{outcome:?}");
+        assert!(outcome.unqualified().all(|result| result.dimension == Dimension::Completeness), "{outcome:?}");
     }
 
     #[test]
@@ -461,8 +484,8 @@ mod tests {
         let without = |d: Dimension| d != Dimension::InstructionFollowing;
         let full = on_scale(5.0, 3.0, 1.0);
         let grades: Grades = full.iter().map(|(id, grade)| (id.clone(), grade.only(without))).collect();
-        let found = verdict(test(), &grades);
-        assert!(found.passed && found.dimensions.len() == 5, "{found:?}");
+        let outcome = verdict(test(), &grades);
+        assert!(outcome.passed && outcome.dimensions.len() == 5, "{outcome:?}");
     }
 
     #[test]

@@ -35,6 +35,6 @@ table! {
 /// Reads a file of rules. `None`: this is not TOML.
 pub(in crate::pipeline) fn read_rules(file: &SourceFile, problems: &mut Problems) -> Option<TableArray<RuleTable>> {
     let root = parse(file, problems)?;
-    let set = RuleSetTable::of(&root, &mut TomlReader { file, problems, settings: &[] });
+    let set = RuleSetTable::from_table(&root, &mut TomlReader { file, problems, settings: &[] });
     Some(set.rule.map(|rules| rules.value).unwrap_or_default())
 }

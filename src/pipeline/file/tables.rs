@@ -11,6 +11,7 @@ use super::{
     DeTable, DeValue, Located, Map, Problem, Problems, ReadToml, SourceFile, Spanned, StringList, TableArray,
     TomlReader, TypeName, described, merge, parse, suggest,
 };
+use base::say;
 
 table! {
     /// Everything that can be declared, and that a profile can override.
@@ -342,7 +343,7 @@ impl ReadToml for RunsTable {
             "运行次数，或由 `compress`、`answer` 与 `judge` 组成的表",
         );
         match value.get_ref() {
-            DeValue::Table(table) => Some(RunsTable(RunsByStage::of(table, reader))),
+            DeValue::Table(table) => Some(RunsTable(RunsByStage::from_table(table, reader))),
             DeValue::Integer(_) => {
                 let number = |value: u32, at: Range<usize>| Some(Located { value, place: at.clone(), key: at });
                 let runs = u32::read(value, reader)?;
@@ -430,22 +431,29 @@ impl ReadToml for FixturePaths {
     }
 }
 
-/// Reads `pipeline.toml`, and all profiles for their faults; merges in the one selected. `None`: this is not TOML.
+/// Reads `pipeline.toml`, reports the faults of all profiles, and merges the selected one. `None` if it is not TOML.
 pub(in crate::pipeline) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Problems) -> Option<Declared> {
     let mut root = parse(file, problems)?;
     let profiles = root.remove("profile");
     let mut reader = TomlReader { file, problems, settings: PipelineTable::KEYS };
-    let mut declared = Declared::of(&root, &mut reader);
+    let mut declared = Declared::from_table(&root, &mut reader);
     let profiles: Map<Declared> = profiles.and_then(|value| Map::read(&value, &mut reader)).unwrap_or_default();
     match profile.map(|name| (name, profiles.get(name))) {
         None => {}
         Some((_, Some(top))) => declared.merge(top.value.clone()),
         Some((name, None)) => {
             let help = match profiles.is_empty() {
-                true => format!("{} declares no profiles; one begins with [profile.{name}]", file.path),
+                true => say!(
+                    "{} declares no profiles; one begins with [profile.{name}]",
+                    "{} 没有声明 profile；profile 以 [profile.{name}] 开头",
+                    file.path
+                ),
                 false => suggest(name, profiles.keys().map(String::as_str)),
             };
-            problems.push(Problem::error(format!("there is no profile `{name}` in {}", file.path)).help(help));
+            problems.push(
+                Problem::error(say!("there is no profile `{name}` in {}", "{} 中没有 profile `{name}`", file.path))
+                    .help(help),
+            );
         }
     }
     Some(declared)

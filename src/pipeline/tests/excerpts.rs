@@ -14,7 +14,7 @@ fn drawn(problem: Problem) -> String {
 }
 
 #[test]
-fn of_a_bank_in_one_line_the_place_is_shown() {
+fn a_bank_in_one_line_is_cut_to_the_text_around_the_place() {
     let bank = BANK.replace("\"now\"", "\"now\", \"ponit\": 2").replace('\n', "").replace("  ", "");
     assert_snapshot!(Project::new(STAGES).file("probes/tiny.probes.json", &bank).refusal(), @r#"
      × unknown key `ponit` in a probe
@@ -27,7 +27,7 @@ fn of_a_bank_in_one_line_the_place_is_shown() {
 }
 
 #[test]
-fn of_a_very_long_line_it_is_one_line_that_is_shown() {
+fn a_very_long_line_is_cut_to_one_line() {
     let line = format!("[{}]", (0..9000).map(|n| format!("{n:04}")).collect::<Vec<_>>().join(","));
     let text = format!("{{\n\"a\": {line},\n\"b\": {line},\n\"c\": 1}}\n");
     let file = file(&text);

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{BANK, FIXTURE, Project, STAGES, listed, problems_of, render};
+use super::{BANK, FIXTURE, Project, STAGES, listed, render, warnings_of};
 
 fn prompted(prompt: &str) -> Project {
     let text = STAGES.replace(
@@ -67,7 +67,7 @@ fn a_fixture_without_a_bank_is_left_out_and_reported() {
     let lonely = FIXTURE.replace("\"tiny\"", "\"lonely\"");
     let opened = Project::new(STAGES).file("fixtures/lonely.json", &lonely).opened();
     assert_eq!(opened.pipeline.fixtures.len(), 1);
-    assert_snapshot!(render(&problems_of(&opened)), @r"
+    assert_snapshot!(render(&warnings_of(&opened)), @r"
     ⚠ the fixture `lonely` has no bank and is left out
     help: write probes/lonely.probes.json, or let a model: `compeval probes generate lonely`
     ");
@@ -114,13 +114,13 @@ fn inputs_are_listed_sorted_and_digested_once() {
 
 #[test]
 fn a_command_without_inputs_is_warned_of() {
-    assert_eq!(problems_of(&program("").opened()).0.len(), 1);
+    assert_eq!(warnings_of(&program("").opened()).0.len(), 1);
 }
 
 #[test]
 fn a_program_that_is_not_here_is_warned_of() {
     let project = program("inputs = []").variable("PATH", "/nowhere");
-    assert_eq!(problems_of(&project.opened()).0[0].message(), "there is no program `python3` here");
+    assert_eq!(warnings_of(&project.opened()).0[0].message(), "there is no program `python3` here");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn fixtures_too_large_to_review_are_a_warning_even_of_check() {
         FIXTURE.replace("Noted: 8080.", &"Noted: 8080. ".repeat(lines)).replace("\"tiny\"", &format!("\"{name}\""))
     };
     let sizes = |opened: &crate::pipeline::Opened| -> Vec<String> {
-        let messages = problems_of(opened).0.into_iter().map(|problem| problem.message().to_owned());
+        let messages = warnings_of(opened).0.into_iter().map(|problem| problem.message().to_owned());
         messages.filter(|message| message.contains(" KB")).collect()
     };
     let mut project = Project::new(STAGES).file("fixtures/tiny.json", &large("tiny", 12_000));

@@ -68,12 +68,12 @@ impl Project {
         Project { files, variables: BTreeMap::new(), request: OpenRequest::default() }
     }
 
-    /// One whose pipeline is a `[pipeline]` table with `text` in it, and the least of stages.
+    /// A project with the minimal stages, and with `text` in its `[pipeline]` table.
     fn with_settings(text: &str) -> Project {
         Project::new(&format!("[pipeline]\n{text}\n{STAGES}"))
     }
 
-    /// The least of stages, with the first `from` replaced by `to`.
+    /// A project with the minimal stages, the first `from` in them replaced by `to`.
     fn with_stages(from: &str, to: &str) -> Project {
         Project::new(&STAGES.replacen(from, to, 1))
     }
@@ -123,7 +123,7 @@ impl Project {
         })
     }
 
-    /// What people read of the problems.
+    /// The errors as people read them.
     fn refusal(&self) -> String {
         match self.open() {
             Err(OpenError::Problems(problems)) => render(&errors(problems)),
@@ -158,11 +158,11 @@ fn listed<const N: usize>(projects: [Project; N]) -> String {
 }
 
 fn errors(problems: Problems) -> Problems {
-    Problems(problems.0.into_iter().filter(|problem| problem.kind() == Severity::Error).collect())
+    Problems(problems.0.into_iter().filter(|problem| problem.severity() == Severity::Error).collect())
 }
 
-/// The warnings, without those of a bank so small.
-fn problems_of(opened: &Opened) -> Problems {
+/// The warnings, without those that every bank of this size gets.
+fn warnings_of(opened: &Opened) -> Problems {
     let is_kept = |problem: &&Problem| problem.position().is_none_or(|(file, ..)| !file.ends_with(".probes.json"));
     Problems(opened.warnings.0.iter().filter(is_kept).cloned().collect())
 }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{Project, STAGES, listed, problems_of, render};
+use super::{Project, STAGES, listed, render, warnings_of};
 
 fn answering_by(model: &str) -> String {
     STAGES.replacen("model = \"lexical\"", &format!("model = \"{model}\""), 1)
@@ -46,9 +46,8 @@ fn mistakes_are_placed_with_what_was_expected() {
 }
 
 #[test]
-fn a_missing_key_names_the_variable_where_it_is_used() {
-    let project = Project::new(&answering_by("openai/gpt-5.2")).asking(|request| request.needs_keys = true);
-    let opened = project.asking(|request| request.needs_keys = false).opened();
+fn a_missing_key_is_only_a_warning_where_none_is_needed() {
+    let opened = Project::new(&answering_by("openai/gpt-5.2")).opened();
     assert_eq!((opened.missing_keys.0.len(), opened.missing_keys.errors()), (1, 0));
 }
 
@@ -119,10 +118,10 @@ fn an_opaque_context_is_read_by_its_own_provider_only() {
 fn another_model_of_the_provider_answers_from_opaque_items_under_a_warning() {
     let text = |model: &str| format!("[pipeline]\njudge_context = false\n{OPAQUE}{}", answering_by(model));
     let warned = Project::new(&text("openai-responses/other")).opened();
-    let words = render(&problems_of(&warned));
+    let words = render(&warnings_of(&warned));
     assert!(words.contains("`agent` (openai-responses/other) answers from opaque items that"), "{words}");
     let same = Project::new(&text("openai-responses/m")).opened();
-    assert!(!render(&problems_of(&same)).contains("opaque items"));
+    assert!(!render(&warnings_of(&same)).contains("opaque items"));
 }
 
 #[test]
@@ -135,7 +134,7 @@ fn a_compaction_block_is_bound_to_its_provider_and_suffers_under_another_model()
     };
     assert!(Project::new(&text("lexical")).messages()[0].contains("cannot read the compaction block"));
     let warned = Project::new(&text("anthropic/small")).opened();
-    assert_snapshot!(render(&problems_of(&warned)), @r#"
+    assert_snapshot!(render(&warnings_of(&warned)), @r#"
      ⚠ `agent` (anthropic/small) reads a compaction block that anthropic/big made for `block`
       ╭─[pipeline.toml:3:12]
     2 │ name = "block"

@@ -88,7 +88,12 @@ fn selecting(fixtures: &[&str], methods: &[&str], probes: &[&str]) -> Project {
         .file("fixtures/other.json", &FIXTURE.replace("tiny", "other"))
         .file("probes/other.probes.json", &BANK.replace("tiny", "other").replace("\"why\"", "\"whence\""));
     project.asking(|request| {
-        request.selection = MatrixSelection { fixtures: list(fixtures), methods: list(methods), probes: list(probes) };
+        request.selection = MatrixSelection {
+            fixtures: list(fixtures),
+            methods: list(methods),
+            probes: list(probes),
+            ..MatrixSelection::default()
+        };
     })
 }
 
@@ -109,6 +114,8 @@ fn an_unknown_name_in_a_selection_is_reported_with_the_nearest() {
     let project = selecting(&["tinny"], &["nona"], &[]);
     assert_eq!(project.messages(), ["--methods: there is no method `nona`", "--fixtures: there is no fixture `tinny`"]);
     assert!(selecting(&[], &[], &["frist"]).refusal().contains("did you mean `first`?"));
+    let confirmation = selecting(&["tinny"], &[], &[]).asking(|request| request.selection.is_confirmation = true);
+    assert_eq!(confirmation.messages(), ["--confirm: there is no fixture `tinny`"]);
 }
 
 #[test]

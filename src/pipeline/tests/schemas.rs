@@ -79,7 +79,6 @@ fn the_tables_of_the_documentation_satisfy_the_schema() {
     }
 }
 
-/// A change of a sound pipeline, and whether the schema refuses it. The reader refuses it in any case.
 #[test]
 fn what_the_schema_of_the_pipeline_refuses_the_reader_refuses() {
     let validator = schema("pipeline");

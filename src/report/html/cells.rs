@@ -1,9 +1,9 @@
-//! The chunks of cells: what was said at length in the rows of whole contexts.
+//! The chunks of cells: the long texts of rows, for whole contexts.
 //!
-//! Texts of many cells compress to a fraction of what each takes by itself, but with all cells in one chunk the page
-//! would decompress everything to show one. So a chunk holds the rows of some contexts that follow one another. Where it
-//! ends is decided by the digests of their rows, not by their number: rows that are added or removed change the chunk
-//! that they are in, and at most a few after it.
+//! The texts of many cells compress much better together than each alone, but with all cells in one chunk the page
+//! would decompress everything to show one cell. So a chunk has the rows of some consecutive contexts. Where it ends
+//! depends on the digests of the rows, not on their number: rows that are added or removed change only their own chunk
+//! and at most a few chunks after it.
 
 use std::ops::Range;
 
@@ -15,11 +15,11 @@ use crate::action::{ActionKey, Digest, DigestBuilder, memo_key};
 use crate::report::REPORTS;
 use crate::results::{ListedRow, Row, RowError, RowSearch};
 
-/// A chunk with fewer cells than this goes on.
+/// A chunk with fewer cells takes in the next context.
 const FEWEST: usize = 128;
-/// A chunk with so many cells ends with the context that it is in.
+/// A chunk with at least this many cells ends after its last context.
 const MOST: usize = 512;
-/// Digits of a key that are shown; the cache accepts any unique prefix.
+/// How many digits of a key are shown; the cache accepts any unique prefix.
 const KEY_DIGITS: usize = 16;
 
 /// The long texts of a cell.
@@ -32,7 +32,7 @@ struct CellText<'r> {
     stale: &'r [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     invented: &'r [String],
-    /// Searches; absent where the answerer could not search.
+    /// Absent if the answerer could not search.
     #[serde(skip_serializing_if = "Option::is_none")]
     searches: Option<Vec<SearchText<'r>>>,
     keys: [String; 3],
@@ -43,7 +43,7 @@ struct CellText<'r> {
 struct SearchText<'r> {
     query: &'r str,
     returned: &'r str,
-    /// How many messages it returned; of an archive of the method's own none is known.
+    /// How many messages of the session it returned; 0 if the archive is the method's own.
     messages: usize,
     marks: Vec<Mark>,
 }
@@ -108,7 +108,7 @@ pub(super) fn chunk_cells(
 #[derive(Debug)]
 struct CellGroup {
     cells: Range<usize>,
-    /// What identifies the rows of each of its contexts.
+    /// The digest of the rows of each context.
     contexts: Vec<Digest>,
 }
 
@@ -139,14 +139,14 @@ impl CellGroup {
     }
 
     fn is_full(&self) -> bool {
-        /// One context in this many ends a chunk that may end.
-        const ENDS: u8 = 4;
-        let ends = self.contexts.last().is_some_and(|last| last.0[0] % ENDS == 0);
+        /// One context in this many ends a chunk that has enough cells.
+        const CONTEXTS_PER_END: u8 = 4;
+        let ends = self.contexts.last().is_some_and(|last| last.0[0] % CONTEXTS_PER_END == 0);
         self.cells.len() >= MOST || (self.cells.len() >= FEWEST && ends)
     }
 }
 
-/// Groups rows that follow one another, those of a context together.
+/// Groups consecutive rows; those of a context stay together.
 fn group_contexts(rows: &[ListedRow]) -> Vec<CellGroup> {
     let mut groups: Vec<CellGroup> = Vec::new();
     let mut start = 0;
@@ -172,7 +172,7 @@ fn is_same_context(one: &ListedRow, other: &ListedRow) -> bool {
         && one.fixture == other.fixture
 }
 
-/// Identifies what the rows of a context say.
+/// The digest of the content of a context's rows.
 fn rows_digest(rows: &[ListedRow]) -> Digest {
     let mut digest = DigestBuilder::new("rows of a context");
     rows.iter().for_each(|row| {

@@ -1,7 +1,7 @@
-//! Chunks: long texts with their marks, compressed, which the page decompresses when they are shown.
+//! Chunks: long texts with their marks, compressed. The page decompresses a chunk when it shows the chunk's texts.
 //!
-//! A chunk is a memo. Nothing in it or in its key depends on where it stands on a page, so a page with other fixtures,
-//! methods or probes reuses the chunks of what did not change.
+//! A chunk is a memo. Neither its content nor its key depends on its place on a page, so a page with other fixtures,
+//! methods or probes reuses the chunks that did not change.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -92,13 +92,13 @@ impl<'t> FoldedText<'t> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum MarkedContext<'t> {
-    /// With the occurrences of the facts of each probe.
+    /// `marks` has the occurrences of the facts of each probe.
     Readable { text: &'t str, marks: Vec<(ProbeName<'t>, Vec<Mark>)> },
     /// Only its provider can read it.
     Opaque { absent: &'static str },
 }
 
-/// The chunks of contexts, in the order given; `None` for a context that is not in the cache.
+/// The chunks of contexts, in the same order; `None` for a context that is not in the cache.
 pub(super) fn chunk_contexts(
     contexts: &[(Option<&PageContext<'_>>, BTreeMap<ProbeName<'_>, &FactMatcher>)],
     cache: &dyn ChunkCache,
@@ -130,7 +130,7 @@ fn marked<'t>(context: &'t ContextText, matchers: &BTreeMap<ProbeName<'t>, &Fact
 /// Higher levels make the page hardly smaller and much slower to write.
 const COMPRESSION_LEVEL: u32 = 5;
 
-/// JSON in which no character is special in HTML or ends a line in a script.
+/// JSON without the characters that are special in HTML or end a line in a script.
 pub(super) fn safe_json(value: &impl Serialize) -> String {
     let json = String::from_utf8(json(value)).unwrap_or_else(|_| "null".to_owned());
     let mut safe = String::with_capacity(json.len() + json.len() / 16);
@@ -145,7 +145,8 @@ pub(super) fn safe_json(value: &impl Serialize) -> String {
     safe
 }
 
-/// A chunk from the cache, or else one made of `json`: deflated, and in base64 so that no character is special in HTML.
+/// The chunk of this name from the cache, otherwise one made of `json`: deflated, and in base64, which has no
+/// characters that are special in HTML.
 ///
 /// # Errors
 /// Those of `json`.
@@ -162,7 +163,8 @@ pub(super) fn chunk<E>(
     Ok(chunk)
 }
 
-/// JSON of texts as they are shown: without API keys, and with control characters as visible escapes.
+/// JSON of texts in the form in which the page shows them: without API keys, and with control characters as visible
+/// escapes.
 pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
     let mut json = Vec::new();
     let written = value.serialize(&mut serde_json::Serializer::with_formatter(&mut json, VisibleControls));
@@ -208,7 +210,7 @@ impl Formatter for VisibleControls {
 
 fn deflate(json: &[u8]) -> String {
     let mut encoder = DeflateEncoder::new(Vec::with_capacity(json.len() / 4), Compression::new(COMPRESSION_LEVEL));
-    // writing to a vector cannot fail
+    // Writing to a vector cannot fail.
     let compressed = encoder.write_all(json).and_then(|()| encoder.finish()).unwrap_or_default();
     STANDARD.encode(compressed)
 }

@@ -76,7 +76,7 @@ fn published(input: &PageInput<'_>) -> Vec<PageReference> {
 /// How far methods are apart: a row under the scores, and the sentences below it. Empty on the page of a comparison.
 #[derive(Default, Serialize)]
 struct PageFindings {
-    /// Its name, overall, and each dimension.
+    /// The name of the row, then the gaps overall and in each dimension.
     gaps: Vec<String>,
     sentences: Vec<String>,
 }
@@ -100,7 +100,7 @@ struct PageProbe<'a> {
     id: &'a str,
     #[serde(rename = "type")]
     kind: ProbeType,
-    /// Absent if the bank no longer has the probe.
+    /// `None` if the bank no longer has the probe.
     #[serde(flatten)]
     probe: Option<BankProbe<'a>>,
 }
@@ -128,14 +128,14 @@ impl<'a> From<&'a Probe> for BankProbe<'a> {
     }
 }
 
-/// The cells by column. JSON of columns is a fraction of the size of JSON of rows.
+/// The cells by column, because JSON of columns is much smaller than JSON of rows.
 #[derive(Serialize)]
 struct CellTable {
     n: usize,
     #[serde(flatten)]
     columns: BTreeMap<&'static str, CellColumn>,
     dimensions: [CellColumn; Dimension::ALL.len()],
-    /// A letter for each fact, in the order of the row.
+    /// A letter for each fact of a row, in the order of the row.
     facts: Vec<String>,
 }
 
@@ -158,7 +158,7 @@ const COLUMNS: [(&str, ColumnValue); 12] = [
     ("flags", |row, _| Some(flags(row))),
 ];
 
-/// A column; one whose values are all equal is written as that value.
+/// A column. If all values are equal, it is written as that value alone.
 #[derive(Debug)]
 struct CellColumn(Vec<Option<i64>>);
 
@@ -190,7 +190,8 @@ impl CellTable {
     }
 }
 
-/// 1: asserts what cannot be known; 2: states a superseded fact; 4: names what does not exist.
+/// The sum of: 1 if the answer asserts what cannot be known, 2 if it states a superseded fact, and 4 if it names what
+/// does not exist.
 fn flags(row: &ScoredRow) -> i64 {
     let fabricated = row.fabricated == Some(true);
     i64::from(fabricated) + 2 * i64::from(!row.stale_facts.is_empty()) + 4 * i64::from(!row.invented.is_empty())
@@ -200,10 +201,11 @@ fn hundredths(value: Option<f64>) -> Option<i64> {
     value.filter(|value| value.is_finite()).map(|value| (value * 100.0).round() as i64)
 }
 
-fn letter(fate: &FactOutcome) -> char {
-    match (fate.class, fate.answered) {
-        (Some(FactClass::Lost), _) if fate.is_found_by_search() => 'u',
-        (Some(FactClass::AnsweredElsewhere), _) if fate.is_found_by_search() => 's',
+/// The letter by which the script knows the outcome of a fact.
+fn letter(fact: &FactOutcome) -> char {
+    match (fact.class, fact.answered) {
+        (Some(FactClass::Lost), _) if fact.is_found_by_search() => 'u',
+        (Some(FactClass::AnsweredElsewhere), _) if fact.is_found_by_search() => 's',
         (Some(FactClass::Answered), _) => 'a',
         (Some(FactClass::Missed), _) => 'm',
         (Some(FactClass::Lost), _) => 'l',
@@ -223,7 +225,8 @@ struct CellIndices {
     answerer: usize,
     judge: usize,
     context: usize,
-    /// The first cell of the method and probe with the same judgement: a repetition of what is deterministic has one.
+    /// The first cell of the method and the probe with the same judgement. Repetitions of a deterministic method share
+    /// one.
     same: usize,
 }
 
@@ -275,13 +278,14 @@ impl<'a> NameTables<'a> {
     }
 }
 
-/// The name of a row's method: in the summary, where with several answerers it includes the answerer, or beside it.
+/// The name of a row's method on the page. It is the name in the summary, which includes the answerer if there are
+/// several; answers of the book that is not tested get a name of their own.
 fn summary_name(summary: &Summary, row: &ScoredRow) -> String {
     let with_answerer = format!("{}/{}", row.method, row.closed_answerer());
     let name = if summary.methods.get(&with_answerer).is_some() { with_answerer } else { row.method.clone() };
     let is_open = row.open_book.is_some();
     let has_both = summary.methods.get(&name).is_some_and(|method| method.open_book.is_some());
-    // The answers that are not tested are a method of their own: no figure of the page may mix the two.
+    // No figure of the page may mix open and closed book.
     match (has_both, summary.primary, is_open) {
         (true, Book::Closed, true) => format!("{name} + search"),
         (true, Book::Open, false) => format!("{name} − search"),
@@ -300,11 +304,11 @@ pub(super) fn elements(input: &PageInput<'_>) -> Result<String, RowError> {
     let probes: Vec<Option<&Probe>> =
         tables.probes.keys().map(|(fixture, _, id)| bank.get(&(*fixture, *id)).copied()).collect();
     let matchers: Vec<Option<FactMatcher>> = probes.iter().map(|probe| probe.map(FactMatcher::new)).collect();
-    let of_rows: Vec<Option<&FactMatcher>> =
+    let row_matchers: Vec<Option<&FactMatcher>> =
         tables.cells.iter().map(|cell| matchers.get(cell.probe).and_then(Option::as_ref)).collect();
     let contexts = contexts(input, &tables, &matchers);
     let (cells, contexts) = both(
-        || chunk_cells(input.rows, input.read_rows, &of_rows, input.chunks),
+        || chunk_cells(input.rows, input.read_rows, &row_matchers, input.chunks),
         || chunk_contexts(&contexts, input.chunks),
     );
     let cells = cells?;
@@ -341,12 +345,12 @@ fn contexts<'a>(
     contexts.collect()
 }
 
-/// The chunk of each fixture's session, with the facts of its probes.
+/// The chunk of each fixture's session, with the facts of the fixture's probes.
 fn sessions(input: &PageInput<'_>, tables: &NameTables<'_>, matchers: &[Option<FactMatcher>]) -> Vec<Option<String>> {
     let chunks = tables.fixtures.iter().map(|fixture| {
-        let own = tables.probes.keys().zip(matchers).filter(|((of, ..), _)| of == fixture);
+        let probes = tables.probes.keys().zip(matchers).filter(|((of, ..), _)| of == fixture);
         let probes: Vec<_> =
-            own.filter_map(|((_, point, id), matcher)| Some((*point, *id, matcher.as_ref()?))).collect();
+            probes.filter_map(|((_, point, id), matcher)| Some((*point, *id, matcher.as_ref()?))).collect();
         Some(chunk_session(input.sessions.get(fixture)?, &probes, input.chunks))
     });
     chunks.collect()
@@ -387,7 +391,7 @@ fn page_data<'a>(
     }
 }
 
-/// The declared methods, then any that only rows name.
+/// The declared methods, then those that only rows name.
 fn methods(input: &PageInput<'_>, names: &IndexSet<String>) -> Vec<PageMethod> {
     let undeclared = names.iter().skip(input.methods.len());
     let undeclared = undeclared.map(|name| PageMethod { name: name.clone(), ..PageMethod::default() });

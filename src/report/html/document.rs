@@ -1,16 +1,16 @@
-//! How pages are put together: sources without comments, values in a template, the nonce of the policy, and whole pages
-//! without a script.
+//! The parts of pages: sources without comments, values in a template, the nonce of the policy, and whole pages without
+//! a script.
 
 use base::locale::Locale;
 
 use super::chunks::escape;
 use crate::action::{Digest, DigestBuilder};
 
-/// The style that all pages share.
+/// The style of all pages.
 pub(super) const GROUND: &str = include_str!("../../../assets/ground.css");
 const PLAIN: &str = include_str!("../../../assets/plain.css");
 
-/// A whole page around `body`, which is markup; `title` is text. It loads nothing and runs nothing.
+/// A whole page around `body`, which is markup; `title` is text. The page loads nothing and runs nothing.
 pub(in crate::report) fn document(locale: Locale, title: &str, body: &str) -> String {
     let style = compact(&[GROUND, PLAIN]);
     let nonce = nonce(&[&style, body]);
@@ -18,7 +18,7 @@ pub(in crate::report) fn document(locale: Locale, title: &str, body: &str) -> St
     format!("{head}<body>\n<main>\n{body}</main>\n</body>\n</html>\n")
 }
 
-/// Sources without indentation and comments, which no reader of the page needs. No text in them spans lines.
+/// Sources without indentation and comments, which a page does not need. No string in them spans several lines.
 pub(super) fn compact(sources: &[&str]) -> String {
     let lines = sources.iter().flat_map(|source| source.lines()).map(str::trim);
     lines.filter(|line| !line.is_empty() && !is_comment(line)).flat_map(|line| [line, "\n"]).collect()
@@ -28,7 +28,7 @@ fn is_comment(line: &str) -> bool {
     line.starts_with("//") || line.starts_with("/*") && line.ends_with("*/")
 }
 
-/// A nonce for the content security policy: a digest of what the page consists of, which no text in it can predict.
+/// A nonce for the content security policy: a digest of the parts of the page, which no text in it can predict.
 pub(super) fn nonce(parts: &[&str]) -> String {
     let mut digest = DigestBuilder::new("report.html");
     for part in parts {
@@ -37,8 +37,8 @@ pub(super) fn nonce(parts: &[&str]) -> String {
     digest.finish().hex().chars().take(32).collect()
 }
 
-/// The head of a page, down to its style. `sources` is what the policy allows beyond the style, as its directives, each
-/// with an end.
+/// The head of a page, including its style. `sources` are the directives of the policy that allow more than the style,
+/// each with its end.
 pub(super) fn head(language: &str, title: &str, nonce: &str, sources: &str, style: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n\

@@ -1,4 +1,5 @@
-//! Economics on the page of `observe`: the bill, the back-test, and a plot of cost against threshold with its flat region.
+//! Economics on the page of `observe`: the bill, the back-test, and a plot of cost against threshold with its flat
+//! region.
 
 use std::fmt::Write as _;
 
@@ -11,14 +12,14 @@ use base::units::Usd;
 use sessions::economics::{AS_RECORDED, ClockFaults, CostCurve, CostPoint, Economics, MethodEconomics};
 use sessions::import::Format;
 
-/// Of a plot, in pixels.
+/// The sizes of a plot, in pixels.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 60.0;
 const BOTTOM: f64 = 30.0;
 const TOP: f64 = 10.0;
 
-/// The sections; the first says what nothing may be concluded from.
+/// The section on economics. What restricts its conclusions comes before the plots.
 pub(super) fn economics_sections(economics: &Economics) -> String {
     let bill = &economics.bill;
     let of = say!(
@@ -62,7 +63,7 @@ fn sessions(number: usize) -> String {
     counted(number, ["session", "sessions"], "个会话")
 }
 
-/// What is not known because clocks went back.
+/// How many times between requests are unknown because clocks went back.
 fn clock_faults(faults: ClockFaults) -> Option<String> {
     (faults.requests > 0).then(|| {
         let said = say!(
@@ -106,7 +107,7 @@ fn back_test(economics: &Economics) -> String {
     let summary = word("Error of each session", "每个会话的误差");
     let _ = writeln!(
         table,
-        "<details><summary>{summary}</summary><div class=\"wide\"><table><thead><tr>{columns}</tr></thead><tbody>"
+        "<details><summary>{summary}</summary><div class=\"wide\" tabindex=\"0\"><table><thead><tr>{columns}</tr></thead><tbody>"
     );
     for one in economics.back_test.sessions.iter().take(LISTED) {
         let cells = one.cache_read.iter().chain(&one.uncached).map(|tokens| grouped(*tokens));
@@ -145,10 +146,13 @@ fn method_figure(method: &MethodEconomics) -> String {
         }));
         caption.push_str(word(".", "。"));
     }
-    format!("<figure><figcaption>{caption}</figcaption>\n{}</figure>\n", plot(&method.curve))
+    format!(
+        "<figure><figcaption>{caption}</figcaption>\n<div class=\"wide\" tabindex=\"0\">{}</div></figure>\n",
+        plot(&method.curve)
+    )
 }
 
-/// Where values lie on a plot: thresholds by their logarithm, dollars from 0.
+/// The axes of a plot: thresholds by their logarithm, dollars from 0.
 struct Axes {
     lowest: f64,
     highest: f64,

@@ -1,4 +1,4 @@
-//! The input of the page, and what a results folder contributes to it.
+//! The input of the page, and the parts of it that come from a results folder.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,9 +10,9 @@ use crate::action::{ActionKey, Digest};
 use crate::judge::Rubric;
 use crate::probe::Probe;
 use crate::report::breakdowns::{FigureTable, breakdowns};
-use crate::report::comparison_notes::{comparison_changes, comparison_notes};
+use crate::report::comparison_notes::{comparison_changes, remarks};
 use crate::report::compressions::compressions;
-use crate::report::notes::{caveats, confounds, critical_warnings, has_answers, scale_warning};
+use crate::report::notes::{critical_warnings, has_answers, warnings};
 use crate::report::numbers::count;
 use crate::report::translation::{Translation, translation};
 use crate::results::{
@@ -26,47 +26,48 @@ use sessions::transcript::Message;
 pub struct PageInput<'a> {
     pub label: &'a str,
     pub locale: Locale,
-    /// What was run, as names and values.
+    /// The design and the version of the run, as names and values.
     pub facts: Vec<(String, String)>,
-    /// What must be known before a figure is believed: weak judges, a scale that measures nothing.
+    /// Warnings without which the figures mislead: weak judges, a scale that measures nothing.
     pub critical: Vec<String>,
-    /// Other caveats: stand-in for a model, few fixtures.
+    /// Other warnings: a stand-in for a model, few fixtures.
     pub warnings: Vec<String>,
+    /// The other notes of the report.
     pub notes: Vec<String>,
     /// What changed since the baseline: for the mean over methods, then by method.
     pub changes: Vec<(String, Vec<String>)>,
     /// Needed-later recall and cost of compressions, survival by age, constraints.
     pub tables: Vec<FigureTable>,
     pub models: Vec<PageModel>,
-    /// In the order of tables, with the names that `summary` has.
+    /// In the order of tables, with the names of `summary`.
     pub methods: Vec<PageMethod>,
     pub rubric: &'a Rubric,
-    /// The probes of each fixture. A row without its probe is shown without question and facts.
+    /// The probes of each fixture. A row whose probe is missing is shown without question and facts.
     pub banks: BTreeMap<&'a str, &'a [Probe]>,
     pub rows: &'a [ListedRow],
     /// Reads rows with their texts, by position in `rows`.
     pub read_rows: &'a ReadRows<'a>,
     pub summary: &'a Summary,
-    /// The contexts that are still in the cache; the others are shown as pruned.
+    /// The contexts that are still in the cache; other contexts are shown as pruned.
     pub contexts: BTreeMap<ContextKey, PageContext<'a>>,
     pub chunks: &'a (dyn ChunkCache + Sync),
     pub costs: Vec<PageCost>,
     pub failures: Vec<PageFailure>,
     /// Whether to show the published scores.
     pub reference: bool,
-    /// The sessions, where they are still as they were when they were run.
+    /// The sessions that did not change since the run.
     pub sessions: BTreeMap<&'a str, PageSession<'a>>,
     /// On the page of a comparison: each judged method and its baseline.
     pub pairs: Vec<(String, String)>,
-    /// The version of the page where the run that fills it serves it.
+    /// The version of the page, if a run serves it and still adds to it.
     pub live: Option<u64>,
 }
 
-/// Reuses the chunks of earlier pages, because compression is most of the work.
+/// Keeps the chunks of earlier pages, because compression is most of the work.
 pub trait ChunkCache {
     fn get_chunk(&self, name: &Digest) -> Option<String>;
 
-    /// What can only be read stores nothing.
+    /// Stores a chunk. A cache that can only be read stores nothing.
     fn put_chunk(&self, _name: Digest, _chunk: &str) {}
 }
 
@@ -79,8 +80,8 @@ impl ChunkCache for () {
 /// Reads rows with their texts.
 pub type ReadRows<'a> = dyn Fn(Range<usize>) -> Result<Vec<Row>, RowError> + Sync + 'a;
 
-/// The compression of a context, its method and its point. The key alone does not identify a context: what is kept
-/// verbatim depends on method and point and is not part of the compression.
+/// The key of a context's compression, its method and its point. The key of the compression alone does not identify a
+/// context, because what is kept verbatim depends on method and point and is not part of the compression.
 pub type ContextKey = (ActionKey, String, u32);
 
 /// A compressed context, read only if the cache has no chunk of it.
@@ -92,7 +93,7 @@ pub struct PageContext<'a> {
     pub read: Rc<dyn Fn() -> Option<ContextText> + 'a>,
 }
 
-/// A session, for its timeline.
+/// A session, shown as a timeline.
 #[derive(Clone, Copy)]
 pub struct PageSession<'a> {
     /// The digest of transcript and points.
@@ -121,8 +122,8 @@ pub struct PageModel {
 }
 
 impl PageModel {
-    fn new(role: &str, asked: &ModelInfo) -> PageModel {
-        PageModel { role: role.to_owned(), name: asked.name.clone(), model: asked.model.clone() }
+    fn new(role: &str, info: &ModelInfo) -> PageModel {
+        PageModel { role: role.to_owned(), name: info.name.clone(), model: info.model.clone() }
     }
 }
 
@@ -139,20 +140,20 @@ pub enum ScaleAnchor {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageMethod {
     pub name: String,
-    /// As tables show it; empty where that is the name.
+    /// The name as tables show it; empty if it is the same.
     pub label: String,
     pub strategy: String,
     pub model: Option<String>,
     pub anchor: ScaleAnchor,
 }
 
-/// The cost of a part of the run. Unreported figures are `None`.
+/// The cost of a part of the run. Figures that were not reported are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PageCost {
     /// The name of a stage, or `all`.
     pub part: String,
     pub actions: Option<u64>,
-    /// Those of them that were in the cache.
+    /// The actions whose results were in the cache.
     pub cached: Option<u64>,
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,
@@ -164,12 +165,12 @@ pub struct PageFailure {
     pub place: String,
     pub stage: String,
     pub message: String,
-    /// Whether the method caused it, and not the infrastructure.
+    /// Whether the method caused the failure, and not the infrastructure.
     pub by_method: bool,
 }
 
 impl<'a> PageInput<'a> {
-    /// The content that a results folder has; banks and contexts are empty. No time of the manifest is shown.
+    /// The content that a results folder has; banks and contexts are empty. No times of the manifest are shown.
     pub fn new(
         manifest: &'a Manifest,
         summary: &'a Summary,
@@ -179,17 +180,13 @@ impl<'a> PageInput<'a> {
     ) -> PageInput<'a> {
         let design = &manifest.design;
         let tr = translation(design.locale.of_report());
-        let critical = critical_warnings(summary, manifest, tr);
-        let warnings = scale_warning(summary, manifest, tr).into_iter().chain(caveats(summary, manifest, tr));
-        let mut notes = confounds(summary, design, tr);
-        notes.extend(summary.comparison.iter().flat_map(|comparison| comparison_notes(comparison, tr)));
         PageInput {
             label: &summary.label,
             locale: design.locale.of_report(),
             facts: facts(manifest, rows, tr),
-            warnings: warnings.filter(|warning| !critical.contains(warning)).collect(),
-            critical,
-            notes,
+            critical: critical_warnings(summary, manifest, tr),
+            warnings: warnings(summary, manifest, tr),
+            notes: remarks(summary, manifest, tr),
             changes: summary
                 .comparison
                 .as_ref()
@@ -227,15 +224,15 @@ fn facts(manifest: &Manifest, rows: &[ListedRow], tr: &Translation) -> Vec<(Stri
     facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn model_names(asked: &[ModelInfo]) -> String {
-    asked.iter().map(|one| one.model.as_str()).collect::<Vec<_>>().join(", ")
+fn model_names(models: &[ModelInfo]) -> String {
+    models.iter().map(|info| info.model.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 fn models(design: &Design) -> Vec<PageModel> {
     let compressors = design.methods.iter().filter_map(|method| method.model.as_ref());
-    let answerers = design.answerers.iter().map(|asked| PageModel::new("answer", asked));
-    let judges = design.judges.iter().map(|asked| PageModel::new("judge", asked));
-    compressors.map(|asked| PageModel::new("compress", asked)).chain(answerers).chain(judges).collect()
+    let answerers = design.answerers.iter().map(|info| PageModel::new("answer", info));
+    let judges = design.judges.iter().map(|info| PageModel::new("judge", info));
+    compressors.map(|info| PageModel::new("compress", info)).chain(answerers).chain(judges).collect()
 }
 
 fn page_method(name: &str, method: &MethodSummary, design: &Design) -> PageMethod {
@@ -247,7 +244,7 @@ fn page_method(name: &str, method: &MethodSummary, design: &Design) -> PageMetho
         Some(info) if info.is_floor() => ScaleAnchor::Floor,
         _ => ScaleAnchor::Neither,
     };
-    let model = info.and_then(|info| info.model.as_ref()).map(|asked| asked.model.clone());
+    let model = info.and_then(|info| info.model.as_ref()).map(|model| model.model.clone());
     let label = translation(design.locale).method_label(name, method);
     PageMethod { name: name.to_owned(), label, strategy: method.strategy.clone(), model, anchor }
 }

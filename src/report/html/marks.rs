@@ -1,4 +1,4 @@
-//! The marks of methods: a shape and a colour each, the same on all pages.
+//! The marks of methods: each has a shape and a colour, which are the same on all pages.
 
 use std::sync::LazyLock;
 
@@ -38,7 +38,7 @@ impl Mark {
         }
     }
 
-    /// Its shape as SVG, around the origin. Shapes and colours vary independently, so that 49 methods differ.
+    /// The shape as SVG, around the origin. Shapes and colours vary independently, so that 49 methods differ.
     pub(in crate::report) fn shape(self, radius: f64) -> String {
         let Mark::Method(number) = self else {
             return format!("<path d=\"M-1.2 0H1.2\" transform=\"scale({radius})\" class=\"open\"/>");
@@ -50,7 +50,7 @@ impl Mark {
         format!("<path d=\"{path}\" transform=\"scale({radius})\"{class}/>")
     }
 
-    /// It as an icon in text.
+    /// The mark as an icon in text.
     pub(in crate::report) fn icon(self) -> String {
         let (class, shape) = (self.class(), self.shape(4.6));
         format!("<svg class=\"sign {class}\" viewBox=\"-8 -8 16 16\" aria-hidden=\"true\">{shape}</svg>")

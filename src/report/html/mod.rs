@@ -1,10 +1,10 @@
 //! `report.html`: one file that needs no network.
 //!
 //! The page is a template with style, script and data inserted. Texts of transcripts and models are data: they are
-//! inserted as escaped or compressed JSON, the script shows them as text only, and a content security policy allows no script
-//! or style but those of this build. The policy's nonce is a digest of the page's content, so no text in it can predict
-//! the nonce, and equal input gives equal bytes. The script computes only plain means of filtered cells; every level,
-//! interval and verdict comes from the summary.
+//! inserted as escaped or compressed JSON, the script shows them only as text, and a content security policy allows
+//! only the script and the style of this build. The nonce of the policy is a digest of the page's content, so no text
+//! on the page can predict it, and equal input gives equal bytes. The script computes only plain means of filtered
+//! cells; every level, interval and verdict comes from the summary.
 
 mod data;
 mod input;
@@ -67,6 +67,8 @@ fn translation(locale: Locale) -> &'static str {
     )
 }
 
+/// The page.
+///
 /// # Errors
 /// A row that cannot be read.
 pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
@@ -79,7 +81,7 @@ pub fn render(input: &PageInput<'_>) -> Result<String, RowError> {
         ("zh-Hans", "compeval 报告", "本页需要 JavaScript。同一文件夹中的 report.md 有同样的数字。"),
     );
     let title = format!("{} · {title}", escape(input.label));
-    // A page in a file requests nothing; a served page requests the progress of the run.
+    // A page in a file requests nothing. A page that a run serves requests the progress of the run.
     let requests = if input.live.is_some() { "connect-src 'self'; " } else { "" };
     let sources = format!("script-src 'nonce-{nonce}'; {requests}");
     let page = fill(

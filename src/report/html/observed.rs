@@ -1,17 +1,18 @@
-//! The page of `observe`: the worst compactions, with what was read again and what the summary said. No script.
+//! The page of `observe`: the worst compactions, each with what was read again and with the summary. It has no script.
 
 use std::fmt::Write as _;
 
 use super::chunks::escape;
 use super::document::document;
 use super::economics::economics_sections;
-use crate::report::numbers::counted;
+use crate::report::numbers::{counted, short_time};
 use base::locale::{Locale, word};
 use base::say;
+use base::text::grouped;
 use sessions::economics::Economics;
 use sessions::observe::{ObservedCompaction, SessionObservation};
 
-/// The page, in the language that is printed; `cases` are places in `observation.compactions`, the worst first.
+/// The page in the printed language; `cases` are indices of `observation.compactions`, the worst first.
 pub fn observed_page(observation: &SessionObservation, cases: &[usize], economics: Option<&Economics>) -> String {
     let compactions = observation.compactions.len();
     let title = say!("After {}", "{}之后", counted(compactions, ["compaction", "compactions"], "次压缩"));
@@ -56,8 +57,8 @@ fn overview(cases: &[&ObservedCompaction]) -> String {
         let share = case.fetched_again_share.map(|share| format!("{:.0}%", share * 100.0));
         let cells = [
             case.at.to_string(),
-            number(case.tokens_before),
-            number(case.tokens_after),
+            number(case.tokens_before.map(grouped)),
+            number(case.tokens_after.map(grouped)),
             figures.turns.to_string(),
             number(figures.reads),
             number(figures.re_reads),
@@ -75,7 +76,8 @@ fn overview(cases: &[&ObservedCompaction]) -> String {
 }
 
 fn section(number: usize, case: &ObservedCompaction) -> String {
-    let time = case.time.as_ref().map(|time| format!("{}{}", word(", ", "，"), escape(time))).unwrap_or_default();
+    let time =
+        case.time.as_ref().map(|time| format!("{}{}", word(", ", "，"), escape(&short_time(time)))).unwrap_or_default();
     let place = say!("{}, before message {}{time}", "{}，在第 {} 条消息之前{time}", escape(case.format), case.at);
     let mut out = format!("<section id=\"case-{number}\"><h2>{}</h2><p>{place}</p>\n", escape(&case.session));
     if let Some(reason) = case.not_counted {
@@ -99,7 +101,7 @@ fn section(number: usize, case: &ObservedCompaction) -> String {
     }
     let _ = writeln!(out, "<h3>{}</h3>", word("What the summary said", "摘要的内容"));
     match &case.summary {
-        Some(summary) => out.push_str(&format!("<pre>{}</pre>\n", marked(summary, case))),
+        Some(summary) => out.push_str(&format!("<pre tabindex=\"0\">{}</pre>\n", marked(summary, case))),
         None => {
             let none = word("The log has no readable summary.", "日志中没有可读的摘要。");
             let _ = writeln!(out, "<p>{none}</p>");
@@ -121,20 +123,20 @@ fn naming(is_named: bool) -> String {
     }
 }
 
-/// Whether the summary names the file, by its path or by its last part; `None` where no summary can be read.
+/// Whether the summary names the file, by its path or by the last part of it; `None` if the summary cannot be read.
 fn named(case: &ObservedCompaction, path: &str) -> Option<bool> {
     let summary = case.summary.as_ref()?;
     Some(!places(summary, path).is_empty())
 }
 
-/// Where a text names a file: its whole path, else its last part as a word of its own.
+/// The places where a text names a file: by its whole path, otherwise by the last part of it.
 fn places(text: &str, path: &str) -> Vec<(usize, usize)> {
     let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let whole = places_of_word(text, path);
     if whole.is_empty() { places_of_word(text, name) } else { whole }
 }
 
-/// Where a text has `word` and not as a part of a longer name.
+/// The places where a text has `word`, but not as a part of a longer name.
 fn places_of_word(text: &str, word: &str) -> Vec<(usize, usize)> {
     if word.is_empty() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Chunks of sessions: their messages with the first words of each, the points, and where the expected facts are said.
+//! Chunks of sessions: the first words of each message, the points, and which messages state the expected facts.
 
 use std::convert::Infallible;
 
@@ -11,20 +11,20 @@ use crate::report::REPORTS;
 use lexical::facts::History;
 use sessions::transcript::{Message, Role, estimate_tokens};
 
-/// Characters of a message that are shown.
+/// How many characters of a message are shown.
 const FIRST_WORDS: usize = 120;
 
 #[derive(Serialize)]
 struct SessionChunk<'s> {
-    /// Who speaks, about how many tokens, the first words.
+    /// The role, the estimated number of tokens, and the first words.
     messages: Vec<(Role, u64, String)>,
     start: usize,
     points: &'s [usize],
-    /// Of each probe its point, its id, and the messages before the point that say each expected fact.
+    /// For each probe its point, its id, and for each expected fact the messages before the point that state it.
     facts: Vec<(u32, &'s str, Vec<Vec<usize>>)>,
 }
 
-/// The chunk of a session; of each probe its point, its id and its facts.
+/// The chunk of a session; `probes` are the point, the id and the facts of each probe.
 pub(super) fn chunk_session(
     session: &PageSession<'_>,
     probes: &[(u32, &str, &FactMatcher)],
@@ -53,7 +53,7 @@ pub(super) fn chunk_session(
     }
 }
 
-/// The messages before a point that say each expected fact.
+/// For each expected fact, the messages before a point that state it.
 fn messages_with_facts(
     session: &PageSession<'_>,
     history: &History,

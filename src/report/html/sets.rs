@@ -1,4 +1,4 @@
-//! A page that shows the report of one result set, and switches to those of the others.
+//! A page that shows the report of one result set, and can switch to the reports of the others.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::report::numbers::short_time;
 const TEMPLATE: &str = include_str!("../../../assets/sets.html");
 const STYLE: &str = include_str!("../../../assets/sets.css");
 
-/// A result set to choose.
+/// A result set that can be chosen.
 pub struct SetLink {
     pub label: String,
     /// When its run began, RFC 3339.
@@ -20,7 +20,7 @@ pub struct SetLink {
     pub page: String,
 }
 
-/// The page; `chosen` is the label that it shows first.
+/// The page; `chosen` is the label of the set that it shows first.
 pub fn sets_page(locale: Locale, sets: &[SetLink], chosen: &str) -> String {
     let mut options = String::new();
     for set in sets {

@@ -1,7 +1,8 @@
-//! Survival by age: what contexts still have of what was last said so many compressions ago.
+//! Survival by age: the share that contexts still have of what a session last mentioned a given number of compressions
+//! ago.
 //!
-//! Ages differ in which references they are made of: what is rarely said again grows old. Age 5 against age 1 therefore
-//! compares other references, and a fit over ages describes this set of sessions.
+//! Each age has other references, because only what is rarely mentioned again grows old. So age 5 and age 1 compare
+//! different references, and a fit over ages describes these sessions only.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,23 +17,25 @@ const FEWEST: (u64, usize) = (20, 3);
 /// `survival_by_age` of a method in `summary.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SurvivalByAge {
-    /// Needed references, by compressions since they last occurred, from 1.
+    /// Needed references, by the number of compressions since they last occurred, from 1.
     pub references: Ordered<Share>,
-    /// Expected facts likewise; of results that lack their ages `1`, and `2+` of what an earlier span alone says.
+    /// Expected facts, by the same number. Results without ages have two groups: `1`, and `2+` for facts that only an
+    /// earlier span mentions.
     pub facts: Ordered<Share>,
     /// The share of references that each further compression loses, from the ages that have 20 references and 3
-    /// fixtures; null under two such ages.
+    /// fixtures; null with fewer than two such ages.
     pub drift: Option<f64>,
-    /// Compressions after which half of them is lost at that rate; null where nothing is lost.
+    /// The number of compressions after which half of the references are lost at that rate; null where nothing is lost.
     pub half_life: Option<f64>,
 }
 
 impl SurvivalByAge {
-    /// Of a method; `None` where nothing has an age.
+    /// Measures a method; `None` where nothing has an age.
     pub(in crate::results) fn new(set: &ResultSet, method: &str, facts: Ordered<Share>) -> Option<SurvivalByAge> {
         let counted = counted_points(set);
-        let own = set.contexts.iter().filter(|context| context.method == method && counted.contains(&at(context)));
-        let references = own.flat_map(|context| context.references.iter().map(move |one| (&context.fixture, one)));
+        let contexts = set.contexts.iter().filter(|context| context.method == method && counted.contains(&at(context)));
+        let references =
+            contexts.flat_map(|context| context.references.iter().map(move |reference| (&context.fixture, reference)));
         let shares = shares_by(references.map(|(fixture, reference)| (reference.age, fixture, reference.kept)));
         if shares.is_empty() && facts.is_empty() {
             return None;
@@ -52,8 +55,8 @@ impl SurvivalByAge {
     }
 }
 
-/// The loss per compression of a geometric decay through the shares: the least-squares line through their logarithms. A
-/// share of 0 has none, and ends the decay.
+/// The loss per compression of a geometric decay, fitted by least squares to the logarithms of the shares. A share of 0
+/// has no logarithm, so the fit ends before it.
 fn decay_rate<'s>(shares: impl Iterator<Item = (u32, &'s Share)>) -> Option<f64> {
     let points: Vec<(f64, f64)> = shares
         .map_while(|(age, share)| Some((f64::from(age), share.share.filter(|share| *share > 0.0)?.ln())))
@@ -74,7 +77,7 @@ mod tests {
     use crate::results::aggregates::contexts::fakes::{context, set};
     use crate::results::files::context_row::{AgedReference, ContextFigures};
 
-    /// Contexts of three sessions whose compressor keeps three quarters of what it had.
+    /// Contexts of three sessions whose compressor keeps three quarters of the references each time.
     fn decaying(ages: u32, references: usize) -> Vec<ContextFigures> {
         let of = |age: u32| {
             let kept = (0.75_f64.powi(age as i32) * references as f64).round() as usize;

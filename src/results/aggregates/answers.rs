@@ -1,11 +1,11 @@
-//! The answers of one variant, and means over them: what is not graded is averaged here.
+//! The answers of one variant, and means of what is measured without a judge.
 
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::MeasuredAnswer;
 use crate::results::result_set::selection::Subset;
 use stats::{self, Estimate};
 
-/// The answers of a variant on some probes, those of a probe side by side, and the probes of a fixture.
+/// The answers of a variant to some probes, in the order of the matrix: by fixture, then by probe.
 pub(in crate::results) struct Answers<'s> {
     pub set: &'s ResultSet,
     pub variant: usize,
@@ -13,32 +13,33 @@ pub(in crate::results) struct Answers<'s> {
 }
 
 impl<'s> Answers<'s> {
-    /// Those on the probes `kept`.
+    /// The answers to the probes `kept`.
     pub(in crate::results) fn new(set: &'s ResultSet, variant: usize, kept: &Subset) -> Answers<'s> {
         let measured = set.answers(variant).iter().filter(|measured| kept.contains(&measured.at.probe)).collect();
         Answers { set, variant, measured }
     }
 
-    /// The mean over fixtures of the means over probes of the means over answers, of what is known; a fixture counts
-    /// the same however many probes it has.
-    pub(in crate::results) fn mean(&self, of: impl Fn(&MeasuredAnswer) -> Option<f64>) -> Option<f64> {
-        stats::mean_of(self.fixture_means(of).map(|(_, mean)| mean))
+    /// The mean of the known values: over answers, then over probes, then over fixtures. Each fixture has the same
+    /// weight, however many probes it has.
+    pub(in crate::results) fn mean(&self, value: impl Fn(&MeasuredAnswer) -> Option<f64>) -> Option<f64> {
+        stats::mean_of(self.fixture_means(value).map(|(_, mean)| mean))
     }
 
-    /// The same fixture by fixture.
+    /// The mean of each fixture.
     pub(super) fn fixture_means<'a>(
         &'a self,
-        of: impl Fn(&MeasuredAnswer) -> Option<f64> + 'a,
+        value: impl Fn(&MeasuredAnswer) -> Option<f64> + 'a,
     ) -> impl Iterator<Item = (usize, f64)> + 'a {
         let fixtures = self.measured.chunk_by(|a, b| self.fixture(a) == self.fixture(b));
         fixtures.filter_map(move |answers| {
             let probes = answers.chunk_by(|a, b| a.at.probe == b.at.probe);
-            let means = probes.filter_map(|answers| stats::mean_of(answers.iter().filter_map(|measured| of(measured))));
+            let means =
+                probes.filter_map(|answers| stats::mean_of(answers.iter().filter_map(|measured| value(measured))));
             Some((self.fixture(answers.first()?)?, stats::mean_of(means)?))
         })
     }
 
-    /// Share of expected facts that occur in the context.
+    /// The share of expected facts that occur in the context.
     pub(in crate::results) fn fact_survival(&self) -> Option<f64> {
         self.mean(|m| m.survival)
     }

@@ -17,11 +17,11 @@ pub struct CellCounts {
     pub judged: u64,
     /// Without a grade because something failed.
     pub failed: u64,
-    /// Of those, the method's own fault.
+    /// Of these, how many are the method's own fault.
     pub failed_by_method: u64,
-    /// Not there for another reason: never reached, held back.
+    /// Without a grade for another reason: never reached, or held back.
     pub missing: u64,
-    /// Graded, but of a context in which nothing was compressed: in no figure of the method.
+    /// Graded, but from a context in which nothing was compressed; no figure of the method includes them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_compressed: u64,
 }
@@ -36,12 +36,13 @@ pub(in crate::results) fn cell_counts(set: &ResultSet, variant: usize) -> CellCo
     let per_run = u64::from(design.runs.answer) * u64::from(design.runs.judge);
     let per_cell = per_run * design.judges.len() as u64;
     let (grades, failures) = (set.grades(variant), failures(set, variant));
-    let apart = set.not_compressed.as_ref().map(|set| set.grades(variant)).unwrap_or_default();
-    let (judged, not_compressed) = (grades.len() as u64, apart.len() as u64);
+    let uncompressed = set.not_compressed.as_ref().map(|set| set.grades(variant)).unwrap_or_default();
+    let (judged, not_compressed) = (grades.len() as u64, uncompressed.len() as u64);
     let mut counts = CellCounts { judged, not_compressed, ..CellCounts::default() };
     for (probe, run) in (0..set.probes.len()).flat_map(|probe| (1..=design.runs.compress).map(move |run| (probe, run)))
     {
-        let graded = [grades, apart].map(|grades| equal_range(grades, |grade| grade.at.cell(), (variant, probe, run)));
+        let graded =
+            [grades, uncompressed].map(|grades| equal_range(grades, |grade| grade.at.cell(), (variant, probe, run)));
         let lacking = per_cell.saturating_sub(graded.iter().map(|grades| grades.len() as u64).sum());
         match (lacking > 0).then(|| cause(set, &failures, variant, probe, run)).flatten() {
             Some(Blame::Method) => {
@@ -55,7 +56,8 @@ pub(in crate::results) fn cell_counts(set: &ResultSet, variant: usize) -> CellCo
     counts
 }
 
-/// The share of a variant's answers that the token limit cut off, graded or failed for it; `None` where there is none.
+/// The share of a variant's answers that the token limit cut off, whether they were graded or failed; `None` where
+/// nothing was answered.
 pub(in crate::results) fn truncated_share(set: &ResultSet, variant: usize) -> Option<f64> {
     let name = set.variants.get(variant).map(|variant| variant.answerer.as_str());
     let failures = failures(set, variant);
@@ -83,8 +85,9 @@ fn failures(set: &ResultSet, variant: usize) -> Failures<'_> {
     failures
 }
 
-/// Why a cell has no grade; `None` if no failure explains it. A failed compression takes with it what follows; one that
-/// serves all runs fails in all of them, though it is listed once. A method's own failure goes first.
+/// Why a cell has no grade; `None` if no failure explains it. A failed compression explains all cells below it. If one
+/// compression serves all runs, it failed in all of them, although it is listed once. A method's own failure takes
+/// precedence.
 fn cause(set: &ResultSet, failures: &Failures<'_>, variant: usize, probe: usize, run: u32) -> Option<Blame> {
     let (method, variant, probe) = (set.method(variant)?, set.variants.get(variant)?, set.probes.get(probe)?);
     let hits = failures.get(set.fixture_name(probe.fixture)?)?.iter().filter(|failure| {

@@ -1,9 +1,10 @@
-//! Constraints, literally: how often contexts still have a rule that was put into their sessions.
+//! How often contexts still have, by literal rules, a constraint that was put into their sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::contexts::have_same_points;
 use super::shares::{FixtureCounts, Share, ShareDifference, count};
 use crate::results::Ordered;
 use crate::results::files::context_row::ConstraintRow;
@@ -14,21 +15,21 @@ use crate::results::result_set::ResultSet;
 pub struct ConstraintSummary {
     /// How many different rules were put into sessions.
     pub rules: usize,
-    /// Of all compressions.
+    /// Over all compressions.
     #[serde(flatten)]
     pub all: ConstraintShares,
     /// By where the rule was put: `early`, `middle`, `late`.
     pub by_position: Ordered<ConstraintShares>,
-    /// By the compressions that the rule has been through, from 1.
+    /// By the number of compressions that the rule has been through, from 1.
     pub by_compressions: Ordered<ConstraintShares>,
 }
 
-/// Contexts that have their rule.
+/// The share of contexts that have their rule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstraintShares {
     /// Contexts that have it word for word.
     pub literal: Share,
-    /// Word for word, or its object and a prohibition in one sentence.
+    /// Contexts that have it word for word, or its object and a prohibition in one sentence.
     pub near_literal: Share,
 }
 
@@ -40,7 +41,7 @@ impl ConstraintShares {
         }
     }
 
-    /// By some property of a row, in its order.
+    /// Groups rows by a key, in the order of the keys.
     fn by<K: Ord + ToString>(rows: &[&ConstraintRow], key: impl Fn(&ConstraintRow) -> K) -> Ordered<ConstraintShares> {
         let mut groups: BTreeMap<K, Vec<&ConstraintRow>> = BTreeMap::new();
         rows.iter().for_each(|row| groups.entry(key(row)).or_default().push(row));
@@ -48,7 +49,7 @@ impl ConstraintShares {
     }
 }
 
-/// Contexts that have their rule, of those that can be read.
+/// Counts the contexts that have their rule, of those that can be read.
 fn counts<'r>(rows: &[&'r ConstraintRow], occurs: fn(&ConstraintRow) -> Option<bool>) -> FixtureCounts<&'r str> {
     let mut counts = FixtureCounts::new();
     let known = rows.iter().filter_map(|row| Some((row.fixture.as_str(), occurs(row)?)));
@@ -57,7 +58,7 @@ fn counts<'r>(rows: &[&'r ConstraintRow], occurs: fn(&ConstraintRow) -> Option<b
 }
 
 impl ConstraintSummary {
-    /// Of a method; `None` where no rule was put into a session, or no context can be read.
+    /// Measures a method; `None` where no rule was put into a session, or no context can be read.
     pub(in crate::results) fn new(set: &ResultSet, method: &str) -> Option<ConstraintSummary> {
         let rows: Vec<&ConstraintRow> =
             set.constraints.iter().filter(|row| row.method == method && row.literal.is_some()).collect();
@@ -71,17 +72,17 @@ impl ConstraintSummary {
     }
 }
 
-/// How near-literal survival differs, over the compressions that both sides have of the same sessions at the same points;
-/// nothing where they had other rules.
+/// How near-literal survival differs over the compressions that both sides made of the same sessions at the same
+/// points. Empty if the two sides had different rules.
 pub(in crate::results) fn constraint_difference([judged, baseline]: [(&ResultSet, &str); 2]) -> ShareDifference {
     let rules = judged.0.design().constraints;
     if rules.is_none() || rules != baseline.0.design().constraints {
         return ShareDifference::default();
     }
     let [own, other] = [judged, baseline].map(|(set, method)| -> BTreeMap<_, &ConstraintRow> {
-        let own = set.constraints.iter().filter(|row| row.method == method && row.near_literal.is_some());
-        let own = own.filter(|row| is_alike(judged.0, baseline.0, &row.fixture));
-        own.map(|row| ((row.fixture.as_str(), row.point, row.rule.as_str(), row.position), row)).collect()
+        let rows = set.constraints.iter().filter(|row| row.method == method && row.near_literal.is_some());
+        let rows = rows.filter(|row| have_same_points(judged.0, baseline.0, &row.fixture));
+        rows.map(|row| ((row.fixture.as_str(), row.point, row.rule.as_str(), row.position), row)).collect()
     });
     let (own, other): (Vec<&ConstraintRow>, Vec<&ConstraintRow>) =
         own.iter().filter_map(|(place, row)| Some((*row, *other.get(place)?))).unzip();
@@ -93,13 +94,6 @@ pub(in crate::results) fn constraint_difference([judged, baseline]: [(&ResultSet
     let differences: Vec<f64> = differences.collect();
     let [before, now] = [&other, &own].map(|rows| Some(ConstraintShares::from_rows(rows).near_literal));
     ShareDifference::new(before, now, &differences)
-}
-
-/// Whether two sets have the same messages and points of a fixture.
-fn is_alike(own: &ResultSet, other: &ResultSet, fixture: &str) -> bool {
-    let [own, other] = [own, other]
-        .map(|set| set.design().fixture(fixture).map(|info| (info.digests.transcript, info.digests.points)));
-    own == other
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Compressions by method: the points that count for all methods, what one takes, how a session lives under a method, and
-//! methods with the same contexts.
+//! Compressions by method: the points that count for all methods, what one compression costs, how long a session lasts
+//! under a method, and methods with the same contexts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::results::result_set::ResultSet;
 use sessions::economics::{LifeCycle, MeasuredContext};
 use stats::{self, Interval};
 
-/// What one compression of a method takes, on average over the points that count.
+/// What one compression of a method costs, on average over the points that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompressionCost {
     /// How many compressions the means are over.
@@ -22,13 +22,13 @@ pub struct CompressionCost {
     pub expected: u64,
     /// Tokens of a context, the geometric mean over fixtures.
     pub tokens: Option<f64>,
-    /// Of these tokens, for other sessions like these.
+    /// The interval of these tokens for other sessions like these.
     #[serde(default)]
     pub tokens_ci95: Option<Interval>,
-    /// Of the tokens that it replaces, the share that are user messages which a vendor keeps word for word; null of
-    /// contexts that are not a vendor's.
+    /// The share of the replaced tokens that are user messages which a vendor keeps word for word; null for contexts
+    /// that are not a vendor's.
     pub user_share: Option<f64>,
-    /// What it took when it was executed.
+    /// How long it took when it was executed.
     pub seconds: Option<f64>,
     /// Requests to a model.
     pub calls: Option<f64>,
@@ -43,7 +43,7 @@ pub struct IdenticalContexts {
     pub methods: [String; 2],
     /// Compressions that both have.
     pub contexts: u64,
-    /// The settings in which the two differ, and which so changed nothing; empty for different strategies.
+    /// The settings in which the two differ, which therefore changed nothing; empty for different strategies.
     pub settings: Vec<String>,
 }
 
@@ -54,7 +54,8 @@ pub(super) fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextF
 /// A point of a fixture.
 pub(super) type PointAt<'s> = (&'s str, u32);
 
-/// Why each point that was compressed at does not count; `None` of one that does. All methods need the same at a point.
+/// By compression point, why it does not count; `None` if it counts. What is needed at a point is the same for all
+/// methods.
 pub(super) fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<RecallCaveat>> {
     let mut points = BTreeMap::new();
     for context in &set.contexts {
@@ -68,15 +69,15 @@ pub(super) fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<Reca
     points
 }
 
-/// The points that figures rest on: those without a fault; where there are none, those whose recall decides nothing; else
-/// all of them, which then have a cost alone.
+/// The points that count for figures: those without a fault. If there are none, those that have a recall, which then
+/// decides nothing. If there are none either, all points, which then only have a cost.
 pub(super) fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     let points = point_faults(set);
-    let apart = points_apart(set);
+    let left_out = idle_points(set);
     let rules: [fn(Option<RecallCaveat>) -> bool; 3] = [|fault| fault.is_none(), has_recall, |_| true];
     let candidates = rules.map(|counts| -> BTreeSet<PointAt<'_>> {
-        let found = points.iter().filter(|(at, fault)| counts(**fault) && !apart.contains(at));
-        found.map(|(at, _)| *at).collect()
+        let counted = points.iter().filter(|(at, fault)| counts(**fault) && !left_out.contains(at));
+        counted.map(|(at, _)| *at).collect()
     });
     candidates.into_iter().find(|points| !points.is_empty()).unwrap_or_default()
 }
@@ -85,11 +86,11 @@ fn has_recall(fault: Option<RecallCaveat>) -> bool {
     !matches!(fault, Some(RecallCaveat::FewMessages | RecallCaveat::NothingNeeded))
 }
 
-/// The points at which a method compressed nothing that it does compress elsewhere: no figure compares methods there.
-fn points_apart(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
+/// The points where a method compressed nothing, although it compresses elsewhere. No figure compares methods there.
+fn idle_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     let compressing: BTreeSet<&str> = set.contexts.iter().map(|context| context.method.as_str()).collect();
-    let apart = set.not_compressed.iter().flat_map(|apart| &apart.contexts);
-    apart.filter(|context| compressing.contains(context.method.as_str())).map(at).collect()
+    let idle = set.not_compressed.iter().flat_map(|idle| &idle.contexts);
+    idle.filter(|context| compressing.contains(context.method.as_str())).map(at).collect()
 }
 
 pub(super) fn at(context: &ContextFigures) -> PointAt<'_> {
@@ -113,36 +114,35 @@ fn fixture_means(contexts: &[&ContextFigures], of: impl Fn(&ContextFigures) -> O
     fixtures.values().filter_map(|values| stats::mean(values)).collect()
 }
 
-/// What a compression of a method takes, at the points on which its recall rests.
+/// What a compression of a method costs, at the points that count for its recall.
 pub(in crate::results) fn compression_cost(set: &ResultSet, method: &str) -> CompressionCost {
     let counted = counted_points(set);
-    let mut own = contexts(set, method);
-    own.retain(|context| counted.contains(&at(context)));
-    let apart = set.not_compressed.iter().flat_map(|apart| contexts(apart, method));
-    let apart = apart.filter(|context| counted.contains(&at(context))).count() as u64;
-    let is_priced = own.iter().all(|context| context.usd.is_some());
-    let sizes = fixture_means(&own, |context| context.tokens.map(|tokens| tokens as f64));
+    let mut compressed = contexts(set, method);
+    compressed.retain(|context| counted.contains(&at(context)));
+    let uncompressed = set.not_compressed.iter().flat_map(|set| contexts(set, method));
+    let uncompressed = uncompressed.filter(|context| counted.contains(&at(context))).count() as u64;
+    let is_priced = compressed.iter().all(|context| context.usd.is_some());
+    let sizes = fixture_means(&compressed, |context| context.tokens.map(|tokens| tokens as f64));
     let tokens = stats::geometric_mean(&sizes);
     CompressionCost {
-        contexts: own.len() as u64,
-        expected: (counted.len() as u64 * u64::from(set.design().runs.compress)).saturating_sub(apart),
+        contexts: compressed.len() as u64,
+        expected: (counted.len() as u64 * u64::from(set.design().runs.compress)).saturating_sub(uncompressed),
         tokens: tokens.map(|tokens| tokens.center),
         tokens_ci95: tokens.and_then(|tokens| tokens.ci95),
-        user_share: mean_by_fixture(&own, user_share),
-        seconds: mean_by_fixture(&own, |context| context.seconds),
-        calls: mean_by_fixture(&own, |context| Some(f64::from(context.calls))),
-        usd: mean_by_fixture(&own, |context| context.usd).filter(|_| is_priced),
+        user_share: mean_by_fixture(&compressed, user_share),
+        seconds: mean_by_fixture(&compressed, |context| context.seconds),
+        calls: mean_by_fixture(&compressed, |context| Some(f64::from(context.calls))),
+        usd: mean_by_fixture(&compressed, |context| context.usd).filter(|_| is_priced),
     }
 }
 
-/// The share of the user's messages that a vendor keeps in what a context replaces.
+/// The share of the replaced tokens that are user messages which a vendor keeps word for word.
 fn user_share(context: &ContextFigures) -> Option<f64> {
     (context.replaced_tokens > 0).then_some(context.user_tokens? as f64 / context.replaced_tokens as f64)
 }
 
-/// The life of a session under a method, as far as its contexts show it: what a compaction frees, what it leaves, and when
-/// what it leaves has grown so far that nothing is freed any more. `None` where no session was compressed more than once, or
-/// no size is known.
+/// How long a session lasts under a method: how much a compaction frees and leaves, and after how many compactions
+/// nothing more is freed. `None` if no session was compressed more than once, or if no size is known.
 pub(in crate::results) fn life_cycle(set: &ResultSet, method: &str) -> Option<LifeCycle> {
     let measured = contexts(set, method).into_iter().filter_map(|context| {
         Some(MeasuredContext {
@@ -165,6 +165,14 @@ pub(in crate::results) fn have_same_contexts(sides: [(&ResultSet, &str); 2]) -> 
     a.iter().all(|(place, own)| b.get(place).is_none_or(|other| own == other))
 }
 
+/// Whether two sets have a fixture with the same messages and points.
+pub(super) fn have_same_points(own: &ResultSet, other: &ResultSet, fixture: &str) -> bool {
+    let both = own.design().fixture(fixture).zip(other.design().fixture(fixture));
+    both.is_some_and(|(own, other)| {
+        (own.digests.transcript, own.digests.points) == (other.digests.transcript, other.digests.points)
+    })
+}
+
 /// The contexts of a method by fixture, point and run.
 fn digests<'s>(set: &'s ResultSet, method: &str) -> BTreeMap<(PointAt<'s>, u32), Digest> {
     contexts(set, method).into_iter().map(|context| ((at(context), context.run), context.context)).collect()
@@ -174,20 +182,20 @@ fn digests<'s>(set: &'s ResultSet, method: &str) -> BTreeMap<(PointAt<'s>, u32),
 pub(in crate::results) fn identical_contexts(set: &ResultSet) -> Vec<IdenticalContexts> {
     let methods = set.design().methods.iter();
     let all: Vec<_> = methods.map(|info| (info, digests(set, &info.name))).collect();
-    let mut found = Vec::new();
+    let mut pairs = Vec::new();
     for (at, (info, own)) in all.iter().enumerate() {
         for (other_info, other) in all.iter().skip(at + 1) {
             if own.is_empty() || own != other {
                 continue;
             }
-            found.push(IdenticalContexts {
+            pairs.push(IdenticalContexts {
                 methods: [info.name.clone(), other_info.name.clone()],
                 contexts: own.len() as u64,
                 settings: info.differing_settings(other_info),
             });
         }
     }
-    found
+    pairs
 }
 
 #[cfg(test)]
@@ -262,5 +270,11 @@ mod tests {
         let mut unreadable = at(2, 0);
         unreadable.tokens = None;
         assert_eq!(life_cycle(&set(vec![at(1, 100), unreadable]), "m"), None);
+    }
+
+    #[test]
+    fn a_fixture_that_neither_set_has_is_not_the_same() {
+        let set = set(Vec::new());
+        assert!(have_same_points(&set, &set, "a") && !have_same_points(&set, &set, "elsewhere"));
     }
 }

@@ -33,92 +33,95 @@ pub struct FactCounts {
     pub unreadable_missed: u64,
 }
 
-/// What contexts keep, and what they cost. Means are over fixtures of the means within a fixture; of context tokens the
-/// geometric one.
+/// What contexts keep, and what they cost. Means are taken within each fixture, then over fixtures; for context tokens
+/// the mean over fixtures is the geometric one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Economy {
     /// 1 − context tokens / replaced tokens.
     pub compression_ratio: Option<f64>,
     /// Tokens of a context, the geometric mean over fixtures.
     pub context_tokens: Option<f64>,
-    /// Of these tokens, for other sessions like these.
+    /// The interval of these tokens for other sessions like these.
     #[serde(default)]
     pub context_tokens_ci95: Option<Interval>,
-    /// Tokens of the messages it replaces.
+    /// Tokens of the messages that a context replaces.
     pub replaced_tokens: Option<f64>,
-    /// Share of expected facts that occur in the context.
+    /// The share of expected facts that occur in the context.
     pub fact_survival: Option<f64>,
-    /// The same of the summaries alone; null where contexts are nothing else.
+    /// The share of expected facts that occur in the summary; null where contexts are nothing but a summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_survival: Option<f64>,
-    /// What contexts say of the expected facts beyond that they occur; each figure is null where it was not recorded.
+    /// How contexts state the expected facts; each figure is null where it was not recorded.
     #[serde(default)]
     pub in_context: ContextShares,
-    /// Share of the facts of probes with the tag `constraint` that occur in the context; null where there are none.
+    /// The share of the facts of probes with the tag `constraint` that occur in the context; null without such probes.
     #[serde(default)]
     pub constraints_kept: Option<f64>,
-    /// The same without the facts that the floor method answers too; null where there is none.
+    /// `fact_survival` without the facts that the floor method answers, too; null without a floor method.
     pub fact_survival_lift: Option<f64>,
     /// Expected facts by what became of them.
     pub facts: FactCounts,
-    /// Share of expected facts that occur in the answer.
+    /// The share of expected facts that occur in the answer.
     pub answered_share: Option<f64>,
-    /// Tokens of a context, on the probes that `refetch_tokens` is known of: C.
+    /// Tokens of a context, on the probes whose `refetch_tokens` are known: C.
     pub task_context_tokens: Option<f64>,
-    /// Tokens of finding again what one probe needs and the context lost: r̄.
+    /// Tokens that it takes to find again what one probe needs and the context lost: r̄.
     pub refetch_tokens: Option<f64>,
-    /// Whether r̄ was measured, as what searches returned; else it is what reading the messages with the lost facts takes.
+    /// Whether r̄ was measured as what searches returned; otherwise it is the size of the messages with the lost facts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refetch_is_measured: bool,
-    /// The price of a cached input token of the answerer as a part of that of another one: ρ; 1 where it is not known.
+    /// The answerer's price of a cached input token, as a part of that of an uncached one: ρ; 1 if unknown.
     pub cached_price_ratio: f64,
     /// C·(1 + ρ(k−1)) + k·r̄ tokens for a task of k probes with a context of C tokens, by k.
     pub tokens_per_task: Ordered<f64>,
-    /// The k at which it equals that of the whole transcript; null if it never does, from k = 1 on.
+    /// The k at which a task takes as many tokens as with the whole transcript; null if there is none from k = 1 on.
     pub break_even_k: Option<f64>,
-    /// Survival by where the transcript said a fact last: in an earlier span, or in which third of the span; empty where
-    /// it was not recorded.
+    /// Survival by where the transcript last mentions a fact: in an earlier span, or in which third of the span; empty
+    /// where it was not recorded.
     pub survival_by_depth: Ordered<Share>,
     /// For [`crate::results::SurvivalByAge`].
     #[serde(skip)]
     pub(in crate::results) facts_by_age: Ordered<Share>,
-    /// Survival by how many messages say a fact.
+    /// Survival by how many messages mention a fact.
     pub survival_by_mentions: Ordered<Share>,
-    /// Survival by the heading of the compression prompt that facts belong under, by words; empty without headings.
+    /// Survival by the heading of the compression prompt that facts belong under by their words; empty without
+    /// headings.
     pub survival_by_heading: Ordered<Share>,
-    /// What answers do whose context lost every expected fact; null where it was not recorded, or no context can be read.
+    /// What answers do if their context lost every expected fact; null where it was not recorded, or no context can be
+    /// read.
     pub overclaim: Option<Overclaim>,
-    /// Share of answers to unanswerable probes that assert something; `fabrication` has its interval.
+    /// The share of answers to unanswerable probes that assert something; `fabrication` has its interval.
     pub fabrication_rate: Option<f64>,
-    /// The same with its interval and denominator.
+    /// The same share with its interval and denominator.
     pub fabrication: Share,
-    /// Names in answers that occur nowhere in the transcript, a hundred answers.
+    /// Names in answers that occur nowhere in the transcript, per hundred answers.
     pub invented_per_100: Option<f64>,
     /// Superseded facts stated as current, in all answers.
     pub stale_facts: u64,
-    /// What its distinct actions cost when they were executed, in dollars, by stage; null where a price is unknown.
+    /// What the method's distinct actions cost when they were executed, in dollars, by stage; null where a price is
+    /// unknown.
     pub usd: BTreeMap<StageName, Option<f64>>,
 }
 
 /// Numbers of probes that `tokens_per_task` is given for.
 pub const PROBES_OF_TASK: [u32; 4] = [1, 3, DEFAULT_PROBES, 30];
 
-/// A fact of a probe.
+/// A fact by its probe and its place there.
 type FactAt = (usize, usize);
 
 /// The facts that a variant answers, in any run.
 pub(in crate::results) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt> {
-    let mut found = BTreeSet::new();
+    let mut facts = BTreeSet::new();
     for measured in set.answers(variant) {
-        let said = measured.facts.iter().enumerate().filter(|(_, fact)| fact.answered);
-        found.extend(said.map(|(fact, _)| (measured.at.probe, fact)));
+        let answered = measured.facts.iter().enumerate().filter(|(_, fact)| fact.answered);
+        facts.extend(answered.map(|(fact, _)| (measured.at.probe, fact)));
     }
-    found
+    facts
 }
 
 impl Economy {
-    /// What contexts and answers come to. `guessable` are the facts of the floor method, `full` the answers of the
-    /// ceiling.
+    /// Measures contexts and answers. `guessable` are the facts that the floor method answers, `full` the answers of
+    /// the ceiling.
     pub(in crate::results) fn new(
         answers: &Answers<'_>,
         guessable: Option<&BTreeSet<FactAt>>,
@@ -178,19 +181,19 @@ fn mean_in_context(answers: &Answers<'_>, share: fn(ContextShares) -> Option<f64
     answers.mean(|m| m.in_context.and_then(share))
 }
 
-/// The tokens of a task of `probes` probes; `None` where a context or what finding again takes is unknown.
+/// The tokens of a task of `probes` probes; `None` where the size of a context or the cost of finding facts is unknown.
 pub(in crate::results) fn tokens_of_task(answers: &Answers<'_>, probes: u32) -> Option<f64> {
     let (context, refetch) = task_tokens(answers)?;
     Some(tokens_per_task(context, refetch, f64::from(probes), cached_price_ratio(answers)))
 }
 
-/// The price of a cached input token of the answerer as a part of that of another one; 1 where it is unknown.
+/// The answerer's price of a cached input token, as a part of that of an uncached one; 1 if unknown.
 fn cached_price_ratio(answers: &Answers<'_>) -> f64 {
     answers.set.answerer(answers.variant).and_then(|asked| asked.cached_price_ratio).unwrap_or(1.0)
 }
 
-/// The tokens of a context and of finding again what a probe lacks, on the same probes: those without facts need nothing,
-/// and would let an empty context look cheap.
+/// The tokens of a context, and of finding again what a probe lacks. Both are taken on the probes with facts: a probe
+/// without facts needs nothing, which would make an empty context look cheap.
 fn task_tokens(answers: &Answers<'_>) -> Option<(f64, f64)> {
     let context = answers.mean(|m| m.context_tokens.zip(m.refetch).map(|(context, _)| context as f64))?;
     let refetch = measured(answers)
@@ -198,7 +201,7 @@ fn task_tokens(answers: &Answers<'_>) -> Option<(f64, f64)> {
     Some((context, refetch))
 }
 
-/// The tokens that searches returned a probe, where there was a search.
+/// The tokens that searches returned per probe, if there was a search.
 fn measured(answers: &Answers<'_>) -> Option<f64> {
     let kept = answers.measured.iter().map(|measured| measured.at.probe).collect();
     measured_tokens(answers.set, answers.variant, &kept)
@@ -229,7 +232,7 @@ fn lift(measured: &MeasuredAnswer, guessable: &BTreeSet<FactAt>) -> Option<f64> 
     share(present?)
 }
 
-/// The sums over distinct actions; one unknown price makes a sum unknown.
+/// What distinct actions cost, by stage; one unknown price makes a sum unknown.
 fn costs(set: &ResultSet, variant: usize) -> BTreeMap<StageName, Option<f64>> {
     let of_variant = set.costs.get(variant).into_iter().flatten();
     of_variant.map(|(stage, actions)| (*stage, actions.iter().map(|(_, usd)| *usd).sum())).collect()

@@ -1,8 +1,8 @@
 //! Dimensions that count neither in `overall` nor in the gate, and why.
 //!
-//! A judge may be unqualified in a dimension; and a dimension may hardly tell the whole transcript from an empty context
-//! ("I do not know" can follow every instruction). In a comparison the baseline decides the latter for both sides: else a
-//! change could move the mean by moving what it is the mean of.
+//! A judge may be unqualified in a dimension, or a dimension may hardly distinguish the whole transcript from an empty
+//! context ("I do not know" can follow every instruction). In a comparison, the baseline decides the latter for both
+//! sides: otherwise a change could move the mean by changing which dimensions it includes.
 
 use std::collections::BTreeSet;
 
@@ -32,11 +32,11 @@ pub enum ExclusionReason {
         /// Their names.
         judges: Vec<String>,
     },
-    /// `full` is graded less than a point above `none` in it.
+    /// `full` is graded less than a point above `none`.
     NarrowScale {
-        /// The mean difference over the probes graded on both.
+        /// The mean difference over the probes that were graded for both.
         difference: f64,
-        /// How many those are.
+        /// How many such probes there are.
         probes: usize,
     },
 }
@@ -62,10 +62,10 @@ pub(in crate::results) fn excluded_of(sets: &[&ResultSet], baseline: &ResultSet)
     excluded.collect()
 }
 
-/// Whether ceiling and floor are too near to each other in a dimension, on enough probes to say so.
+/// The reason to exclude a dimension if ceiling and floor are too close in it, on enough probes to know that.
 fn narrow_scale(set: &ResultSet, dimension: Dimension) -> Option<ExclusionReason> {
     let (full, none) = ceiling_and_floor(set)?;
-    let apart = differences_by_probe(set, full, none, |grade| grade.dimensions.get(dimension));
-    let difference = mean(&apart).filter(|difference| *difference < NEEDED)?;
-    (apart.len() >= PROBES_TO_REFUSE).then_some(ExclusionReason::NarrowScale { difference, probes: apart.len() })
+    let differences = differences_by_probe(set, full, none, |grade| grade.dimensions.get(dimension));
+    let (difference, probes) = (mean(&differences).filter(|mean| *mean < NEEDED)?, differences.len());
+    (probes >= PROBES_TO_REFUSE).then_some(ExclusionReason::NarrowScale { difference, probes })
 }

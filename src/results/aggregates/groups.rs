@@ -10,10 +10,10 @@ use crate::results::result_set::{ProbeAt, ResultSet};
 const LENGTHS: [(f64, &str); 4] =
     [(10_000.0, "under 10k"), (30_000.0, "10k to 30k"), (100_000.0, "30k to 100k"), (f64::INFINITY, "over 100k")];
 
-/// Groups by what they have in common, each with its part of a selection. None is empty.
+/// Groups by name, each with its part of a selection. No part is empty.
 pub(in crate::results) type GroupSelections<'s, Name> = Vec<(Name, Selection<'s>)>;
 
-/// All groups, the same for every method.
+/// All groups; they are the same for every method.
 pub(in crate::results) struct Groups<'s> {
     pub by_probe_type: GroupSelections<'s, String>,
     pub by_fixture: GroupSelections<'s, String>,
@@ -24,17 +24,17 @@ pub(in crate::results) struct Groups<'s> {
 }
 
 impl<'s> Groups<'s> {
-    /// The parts of `whole`.
+    /// Divides `whole` into groups.
     pub(in crate::results) fn new(set: &ResultSet, whole: &Selection<'s>) -> Groups<'s> {
         let fixtures = &set.design().fixtures;
         let tags: BTreeSet<&String> = fixtures.iter().flat_map(|fixture| &fixture.tags).collect();
         let points: BTreeSet<u32> = set.probes.iter().map(|probe| probe.point).collect();
         let lengths = lengths(set);
-        let by_probe_type = ProbeType::ALL.into_iter();
-        let by_probe_type =
-            by_probe_type.map(|kind| (kind.name().to_owned(), probes_where(set, |probe| probe.kind == kind)));
-        let by_fixture = fixtures.iter().enumerate();
-        let by_fixture = by_fixture.map(|(ix, fixture)| (fixture.name.clone(), set.scores.span(ix).collect()));
+        let by_probe_type = ProbeType::ALL
+            .into_iter()
+            .map(|kind| (kind.name().to_owned(), probes_where(set, |probe| probe.kind == kind)));
+        let by_fixture =
+            fixtures.iter().enumerate().map(|(ix, fixture)| (fixture.name.clone(), set.scores.span(ix).collect()));
         let by_tag = tags.into_iter().map(|tag| {
             let has_tag = fixtures.iter().map(|fixture| fixture.tags.contains(tag)).collect::<Vec<bool>>();
             (tag.clone(), probes_where(set, |probe| has_tag.get(probe.fixture) == Some(&true)))
@@ -61,7 +61,7 @@ fn parts<'s, Name>(whole: &Selection<'s>, groups: impl Iterator<Item = (Name, Su
     groups.map(|(name, group)| (name, whole.only(&group))).filter(|(_, part)| !part.kept.is_empty()).collect()
 }
 
-/// The names of the lengths of the fixtures that have an answer.
+/// The name of the length of each fixture that has an answer.
 fn lengths(set: &ResultSet) -> BTreeMap<usize, &'static str> {
     let mut longest: BTreeMap<usize, f64> = BTreeMap::new();
     for measured in &set.answers {

@@ -12,23 +12,23 @@ use base::units::Tokens;
 /// `invented` of a method in `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InventedSummary {
-    /// Invented references per 1,000 tokens of a context, the mean over fixtures; null where no context has a figure.
+    /// Invented references per 1,000 tokens of a context, the mean over fixtures; null where no context was measured.
     pub per_1000_tokens: Option<f64>,
-    /// Contexts with a figure.
+    /// Contexts that were measured.
     pub contexts: u64,
-    /// Contexts that can be read and have none, because their logs begin in the middle of a session.
+    /// Readable contexts that were not measured, because their logs begin in the middle of a session.
     pub begun_midway: u64,
-    /// How many invented references these contexts have in all.
+    /// How many invented references all measured contexts have.
     pub count: u64,
-    /// The distinct ones, those in most contexts first; at most [`MOST_NAMED`].
+    /// The distinct invented references, at most [`MOST_NAMED`]; those in most contexts come first.
     pub references: Vec<String>,
 }
 
-/// References that a summary names.
+/// The most references that a summary names.
 const MOST_NAMED: usize = 20;
 
 impl InventedSummary {
-    /// Of a method; `None` where no context can be read.
+    /// Measures a method; `None` where no context can be read.
     pub(in crate::results) fn new(set: &ResultSet, method: &str) -> Option<InventedSummary> {
         let own = contexts(set, method);
         let readable = own.iter().filter(|context| context.tokens.is_some());
@@ -54,7 +54,7 @@ fn most_frequent<'r>(references: impl Iterator<Item = &'r String>) -> Vec<String
     let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
     references.for_each(|reference| *counts.entry(reference).or_default() += 1);
     let mut counts: Vec<(&String, usize)> = counts.into_iter().collect();
-    // stable: equals stay in the order of the alphabet
+    // stable: equals stay in alphabetical order
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     counts.into_iter().take(MOST_NAMED).map(|(reference, _)| reference.clone()).collect()
 }

@@ -1,8 +1,8 @@
 //! Whether judge and literal rules agree on which answers have their facts.
 //!
-//! Where they do not, one of the two is wrong about this method: answers that say a fact in other words than the rules know,
-//! or a judge that passes what lacks it. Only answers count that have all expected facts literally, or none: of a part, the
-//! grade in completeness and the rules say different things.
+//! If they disagree, one of the two is wrong about this method: answers state facts in words that the rules do not
+//! know, or the judge accepts answers that lack them. Only answers count that literally have all expected facts or
+//! none: if an answer has some of them, its grade in completeness and the rules do not mean the same.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::results::result_set::grade::{AnswerAt, MeasuredAnswer};
 use crate::results::result_set::selection::Subset;
 use stats::thresholds::GOOD;
 
-/// Fewest answers of which a difference is stated: of fewer, one answer is five points.
+/// The fewest answers on which a difference is reported: with fewer, one answer makes more than five points.
 const FEWEST_ANSWERS: usize = 20;
 
 /// The difference of the shares above which a note is due.
@@ -23,16 +23,16 @@ const NOTABLE: f64 = 0.05;
 /// `literal_check` of a method in `summary.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiteralCheck {
-    /// The share of the answers whose completeness judges grade as good.
+    /// The share of answers whose completeness judges grade as good.
     pub judge: f64,
-    /// The share that literally has the expected facts.
+    /// The share of answers that literally have the expected facts.
     pub literal: f64,
-    /// How many answers that is of: those with all facts, or none.
+    /// How many answers count: those with all facts or none.
     pub answers: u64,
 }
 
 impl LiteralCheck {
-    /// Of the answers of a variant on the probes `kept`; `None` where no model graded, or too few answers count.
+    /// Checks the answers of a variant to the probes `kept`; `None` where no model graded, or too few answers count.
     pub(in crate::results) fn new(set: &ResultSet, variant: usize, kept: &Subset) -> Option<LiteralCheck> {
         let judged = judged_present(set, variant);
         let measured = set.answers(variant).iter().filter(|measured| kept.contains(&measured.at.probe));
@@ -53,7 +53,8 @@ impl LiteralCheck {
     }
 }
 
-/// Whether an answer has all its facts literally, or none; `None` of one with a part, or without any to have.
+/// Whether an answer literally has all its facts (true) or none (false); `None` if it has some, or if none are
+/// expected.
 fn literal(measured: &MeasuredAnswer) -> Option<bool> {
     let answered = measured.facts.iter().filter(|fact| fact.answered).count();
     match answered {
@@ -64,7 +65,8 @@ fn literal(measured: &MeasuredAnswer) -> Option<bool> {
     }
 }
 
-/// The share of the grades of each answer in which a model calls it complete. The built-in rules grade by the literal facts.
+/// By answer, the share of its grades in which a model calls it complete. Grades of the built-in rules do not count,
+/// because these rules look at the literal facts, too.
 fn judged_present(set: &ResultSet, variant: usize) -> BTreeMap<AnswerAt, f64> {
     let mut grades: BTreeMap<AnswerAt, Vec<bool>> = BTreeMap::new();
     for grade in set.grades(variant) {
@@ -87,12 +89,13 @@ mod tests {
     use crate::results::fakes::{design, row};
     use crate::results::{Manifest, Row, SetError, Summary, summarize};
 
-    /// Answers to so many probes of a fixture that all have their fact; a judge calls those from `wrong` on incomplete.
-    fn summary(probes: u32, wrong: u32, is_by_rules: bool) -> Summary {
+    /// Answers to the probes of a fixture, each with its fact. The judge calls only the first `complete` of them
+    /// complete.
+    fn summary(probes: u32, complete: u32, is_by_rules: bool) -> Summary {
         let mut design = design(&[("mine", "command")], &[("a", probes)], 1);
         design.judges.iter_mut().for_each(|judge| judge.lexical = is_by_rules);
         let answer = |number: u32| -> Result<Row, SetError> {
-            let score = if number > wrong { 1.0 } else { 4.0 };
+            let score = if number > complete { 1.0 } else { 4.0 };
             Ok(Row { probe: format!("p{number}"), ..row("a", "mine", 1, &[(Dimension::Completeness, score)]) })
         };
         let rows = (1..=probes).map(answer);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::contexts::{PointAt, at, contexts, counted_points, mean_by_fixture, point_faults};
+use super::contexts::{PointAt, at, contexts, counted_points, have_same_points, mean_by_fixture, point_faults};
 use crate::measure::RecallCaveat;
 use crate::results::files::context_row::{ContextFigures, ContextNeeded};
 use crate::results::result_set::ResultSet;
@@ -13,41 +13,41 @@ use stats::{self, Interval, MissingCounts, NoRerun, Paired, RunValues, run_value
 /// `needed` of a method in `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NeededSummary {
-    /// The recall less that of the newest messages at the same tokens: the mean over fixtures of the median over runs of
-    /// the mean over points; null where no point has one.
+    /// The recall minus that of the newest messages of the same size: the mean over points, then the median over runs,
+    /// then the mean over fixtures; null where no point has one.
     pub lift: Option<f64>,
-    /// Of the lift, for other sessions like these.
+    /// The interval of the lift for other sessions like these.
     pub ci95: Option<Interval>,
-    /// Of the lift, on exactly these sessions, for other runs.
+    /// The interval of the lift for other runs on exactly these sessions.
     pub ci95_rerun: Option<Interval>,
     /// Fixtures with a lift.
     pub fixtures: usize,
     /// Needed references of the points that count.
     pub count: u64,
-    /// The share of them that contexts have.
+    /// The share of these references that contexts have.
     pub recall: Option<f64>,
-    /// The recall of a bare list of references at the same tokens.
+    /// The recall of a bare list of references of the same size.
     pub list: Option<f64>,
-    /// The recall of the newest messages at the same tokens.
+    /// The recall of the newest messages of the same size.
     pub truncate: Option<f64>,
-    /// Tokens of fetching again what one context lost.
+    /// Tokens that it takes to fetch again what one context lost.
     pub refetch_tokens: Option<f64>,
 }
 
-/// The points on which recall and cost of compressions rest, for all methods the same.
+/// The points that count for recall and cost of compressions; they are the same for all methods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NeededPoints {
     /// Fixtures with such a point.
     pub fixtures: usize,
     /// How many points count.
     pub points: usize,
-    /// Whether no point is without a caveat. The figures are then of points with one, and decide nothing.
+    /// Whether every point has a caveat: then the figures decide nothing.
     pub without_verdict: bool,
-    /// Why the other points are left out, or these decide nothing, with counts.
+    /// By reason, how many points are left out or decide nothing.
     pub left_out: BTreeMap<RecallCaveat, usize>,
 }
 
-/// On which points the figures of all methods rest; `None` without contexts.
+/// The points that count for the figures of all methods; `None` without contexts.
 pub(in crate::results) fn needed_points(set: &ResultSet) -> Option<NeededPoints> {
     let (counted, faults) = (counted_points(set), point_faults(set));
     let mut left_out = BTreeMap::new();
@@ -62,17 +62,17 @@ pub(in crate::results) fn needed_points(set: &ResultSet) -> Option<NeededPoints>
     })
 }
 
-/// A place in the table of one fixture: the point, then the run.
+/// The figures of one fixture, by point, then by run.
 type Figures = BTreeMap<u32, BTreeMap<u32, f64>>;
 
-/// A figure of contexts by fixture.
+/// A figure of contexts, by fixture.
 fn figures<'s>(
     contexts: impl IntoIterator<Item = &'s ContextFigures>,
-    of: fn(&ContextNeeded) -> Option<f64>,
+    figure: fn(&ContextNeeded) -> Option<f64>,
 ) -> BTreeMap<&'s str, Figures> {
     let mut fixtures: BTreeMap<&str, Figures> = BTreeMap::new();
     for context in contexts {
-        if let Some(figure) = context.needed.as_ref().and_then(of) {
+        if let Some(figure) = context.needed.as_ref().and_then(figure) {
             let points = fixtures.entry(&context.fixture).or_default();
             points.entry(context.point).or_default().insert(context.run, figure);
         }
@@ -80,7 +80,7 @@ fn figures<'s>(
     fixtures
 }
 
-/// The runs of one fixture, each the mean over its points.
+/// The values of the runs of one fixture: each is the mean over its points.
 fn runs(figures: &Figures, runs: u32, kept: impl Fn(u32) -> bool) -> RunValues {
     let rows = figures
         .iter()
@@ -89,46 +89,47 @@ fn runs(figures: &Figures, runs: u32, kept: impl Fn(u32) -> bool) -> RunValues {
     run_values(&rows.collect::<Vec<_>>())
 }
 
-/// What contexts of a method have of what was needed later; `None` where nothing was needed anywhere, or no context can be read.
+/// What the contexts of a method have of what was needed later; `None` where nothing was needed, or no context can be
+/// read.
 pub(in crate::results) fn needed_summary(set: &ResultSet, method: &str) -> Option<NeededSummary> {
     let counted = counted_points(set);
-    let mut own = contexts(set, method);
-    own.retain(|context| context.needed.is_some() && counted.contains(&at(context)));
-    own.first()?;
+    let mut contexts = contexts(set, method);
+    contexts.retain(|context| context.needed.is_some() && counted.contains(&at(context)));
+    contexts.first()?;
     let info = set.design().method(method)?;
-    let all: Vec<RunValues> = figures(own.iter().copied(), ContextNeeded::lift)
+    let fixtures: Vec<RunValues> = figures(contexts.iter().copied(), ContextNeeded::lift)
         .values()
-        .map(|one| runs(one, set.design().runs.compress, |_| true))
+        .map(|figures| runs(figures, set.design().runs.compress, |_| true))
         .collect();
-    let values: Vec<f64> = all.iter().filter_map(RunValues::cluster_value).collect();
+    let values: Vec<f64> = fixtures.iter().filter_map(RunValues::cluster_value).collect();
     let level = stats::share_difference(&values);
-    let present: Vec<Vec<f64>> = all.iter().map(RunValues::present).filter(|runs| !runs.is_empty()).collect();
+    let present: Vec<Vec<f64>> = fixtures.iter().map(RunValues::present).filter(|runs| !runs.is_empty()).collect();
     let rerun = if info.deterministic { Err(NoRerun::Deterministic) } else { stats::rerun_interval(&present, None) };
     let counts: BTreeMap<PointAt<'_>, u32> =
-        own.iter().filter_map(|context| Some((at(context), context.needed.as_ref()?.own.count))).collect();
+        contexts.iter().filter_map(|context| Some((at(context), context.needed.as_ref()?.own.count))).collect();
     Some(NeededSummary {
         lift: level.map(|level| level.center),
-        recall: mean_needed(&own, |needed| needed.own.recall),
+        recall: mean_needed(&contexts, |needed| needed.own.recall),
         ci95: level.and_then(|level| level.ci95),
         ci95_rerun: rerun.ok().map(|rerun| rerun.ci95),
         fixtures: values.len(),
         count: counts.values().map(|count| u64::from(*count)).sum(),
-        list: mean_needed(&own, |needed| needed.list),
-        truncate: mean_needed(&own, |needed| needed.truncate),
-        refetch_tokens: mean_needed(&own, |needed| Some(needed.own.refetch_tokens as f64)),
+        list: mean_needed(&contexts, |needed| needed.list),
+        truncate: mean_needed(&contexts, |needed| needed.truncate),
+        refetch_tokens: mean_needed(&contexts, |needed| Some(needed.own.refetch_tokens as f64)),
     })
 }
 
-fn mean_needed(contexts: &[&ContextFigures], of: fn(&ContextNeeded) -> Option<f64>) -> Option<f64> {
-    mean_by_fixture(contexts, |context| of(context.needed.as_ref()?))
+fn mean_needed(contexts: &[&ContextFigures], figure: fn(&ContextNeeded) -> Option<f64>) -> Option<f64> {
+    mean_by_fixture(contexts, |context| figure(context.needed.as_ref()?))
 }
 
-/// The paired differences of the recall of two methods over the points that both sides have alike and that count.
+/// The paired differences of the recall of two methods, over the points that count and are the same on both sides.
 pub(in crate::results) fn paired_recall(sides: [(&ResultSet, &str); 2]) -> Option<Paired> {
     let [a, b] = sides.map(|(set, method)| recalls(set, method));
     let [judged, baseline] = sides.map(|(set, _)| set);
     let names: BTreeSet<&str> =
-        a.keys().chain(b.keys()).copied().filter(|name| is_alike(judged, baseline, name)).collect();
+        a.keys().chain(b.keys()).copied().filter(|name| have_same_references(judged, baseline, name)).collect();
     let mut clusters: Vec<(usize, RunValues, RunValues)> = Vec::new();
     let mut gaps = [MissingCounts::default(); 2];
     for (cluster, name) in names.into_iter().enumerate() {
@@ -136,8 +137,8 @@ pub(in crate::results) fn paired_recall(sides: [(&ResultSet, &str); 2]) -> Optio
         let points: BTreeSet<u32> = both.iter().flatten().flat_map(|recalls| recalls.keys()).copied().collect();
         for ((recalls, (set, _)), gaps) in both.iter().zip(sides).zip(&mut gaps) {
             let due = points.len() * set.design().runs.compress as usize;
-            let there: usize = recalls.iter().flat_map(|recalls| recalls.values()).map(BTreeMap::len).sum();
-            *gaps += MissingCounts { cells: due, missing: due.saturating_sub(there) };
+            let present: usize = recalls.iter().flat_map(|recalls| recalls.values()).map(BTreeMap::len).sum();
+            *gaps += MissingCounts { cells: due, missing: due.saturating_sub(present) };
         }
         if let [Some(own), Some(other)] = both {
             let own_runs = runs(own, judged.design().runs.compress, |point| other.contains_key(&point));
@@ -160,12 +161,10 @@ fn recalls<'s>(set: &'s ResultSet, method: &str) -> BTreeMap<&'s str, Figures> {
 }
 
 /// Whether both sets have a fixture with the same messages, points and references.
-fn is_alike(own: &ResultSet, other: &ResultSet, fixture: &str) -> bool {
-    let [own, other] = [own, other].map(|set| {
-        let info = set.design().fixture(fixture)?;
-        Some((info.digests.transcript, info.digests.points, info.references))
-    });
-    own.is_some() && own == other
+fn have_same_references(own: &ResultSet, other: &ResultSet, fixture: &str) -> bool {
+    let [references, other_references] =
+        [own, other].map(|set| set.design().fixture(fixture).and_then(|info| info.references));
+    have_same_points(own, other, fixture) && references == other_references
 }
 
 #[cfg(test)]

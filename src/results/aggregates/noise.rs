@@ -1,4 +1,4 @@
-//! Where the noise comes from, and how far judges agree.
+//! Where the noise comes from, and how well judges agree.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::results::result_set::scores::{AnswerScores, Scores};
 use crate::results::result_set::selection::Subset;
 use stats::{self, Coefficient, Components, Observation, RepeatSpread};
 
-/// The variance components of a variant, by dimension. Runs that repeat one another's work are one run.
+/// The variance components of a variant, by dimension. Runs that repeat the same work count as one run.
 pub(in crate::results) fn components(
     scores: &Scores,
     variant: usize,
@@ -24,8 +24,8 @@ pub(in crate::results) fn components(
     let by_dimension = Dimension::ALL.into_iter().filter_map(|dimension| {
         let observations: Vec<Observation> =
             graded.iter().filter_map(|graded| observe(scores, graded, dimension)).collect();
-        let found = stats::components(&observations);
-        (!found.components.is_empty()).then(|| (dimension.name().to_owned(), found))
+        let components = stats::components(&observations);
+        (!components.components.is_empty()).then(|| (dimension.name().to_owned(), components))
     });
     by_dimension.collect()
 }
@@ -54,7 +54,7 @@ pub(in crate::results) fn average_components(variants: &[&Ordered<Components>]) 
 /// variance is known.
 pub(in crate::results) fn variance_shares(noise: &Ordered<Components>) -> Ordered<f64> {
     let mut sums: Vec<(String, f64)> = Vec::new();
-    for component in noise.iter().flat_map(|(_, found)| &found.components) {
+    for component in noise.values().flat_map(|components| &components.components) {
         let Some(variance) = component.variance else { continue };
         match sums.iter_mut().find(|(name, _)| *name == component.name) {
             Some((_, sum)) => *sum += variance,
@@ -67,18 +67,19 @@ pub(in crate::results) fn variance_shares(noise: &Ordered<Components>) -> Ordere
     sums.into_iter().map(|(name, sum)| (name, sum / all)).collect()
 }
 
-/// How judges agree with one another, and each with itself. Ceiling and floor are left out: they would flatter.
+/// How well judges agree with one another, and each with itself. Ceiling and floor are left out, because they are easy
+/// to grade and would raise the figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JudgeQuality {
     /// Krippendorff's ordinal alpha of the panel over all criteria; `None` with one judge.
     pub alpha: Option<Coefficient>,
-    /// The same by dimension.
+    /// The alpha of each dimension.
     pub alpha_by_dimension: Ordered<Coefficient>,
     /// Each judge's spread over repeated grading of one answer; empty without repeats.
     pub repeats: Ordered<RepeatSpread>,
 }
 
-/// Integer scores of one unit (an answer, a number of the judgement, a criterion), one a judge.
+/// The scores of each unit (an answer, the number of a judgement, a criterion), one for each judge.
 type Units = BTreeMap<(usize, u32, u16), Vec<u8>>;
 
 pub(in crate::results) fn judge_quality(set: &ResultSet) -> JudgeQuality {
@@ -93,10 +94,10 @@ pub(in crate::results) fn judge_quality(set: &ResultSet) -> JudgeQuality {
     let units = units(set);
     let alpha = stats::krippendorff_alpha(&units.values().cloned().collect::<Vec<_>>());
     let by_dimension = Dimension::ALL.into_iter().map(|dimension| {
-        let own = units.iter().filter(|((_, _, criterion), _)| {
+        let of_dimension = units.iter().filter(|((_, _, criterion), _)| {
             design.rubric.criteria.get(usize::from(*criterion)).is_some_and(|known| known.dimension == dimension)
         });
-        let scores: Vec<Vec<u8>> = own.map(|(_, scores)| scores.clone()).collect();
+        let scores: Vec<Vec<u8>> = of_dimension.map(|(_, scores)| scores.clone()).collect();
         (dimension.name().to_owned(), stats::krippendorff_alpha(&scores))
     });
     JudgeQuality { alpha: Some(alpha), alpha_by_dimension: by_dimension.collect(), repeats }

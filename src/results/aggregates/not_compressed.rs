@@ -1,5 +1,5 @@
-//! Contexts in which a method kept all that it was to replace. They show nothing of how it compresses, so they are in none of
-//! its figures: what was answered from them is averaged here.
+//! Contexts in which a method kept everything that it was asked to replace. They do not show how it compresses, so no
+//! other figure includes them. The answers from them are averaged here.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,24 +16,24 @@ pub struct NotCompressed {
     pub contexts: u64,
     /// All contexts of the method.
     pub of: u64,
-    /// The mean of the dimensions on the probes asked there.
+    /// `overall` of the answers from these contexts.
     pub overall: ScoreEstimate,
-    /// Share of their expected facts that occur in the context.
+    /// The share of their expected facts that occur in the context.
     pub fact_survival: Option<f64>,
 }
 
 impl NotCompressed {
-    /// Of a variant; `None` where it compressed everywhere. `whole` is what its other figures rest on.
+    /// Measures a variant; `None` if it compressed everywhere. `whole` is the selection of its other figures.
     pub(in crate::results) fn new(set: &ResultSet, variant: usize, whole: &Selection<'_>) -> Option<NotCompressed> {
-        let apart = set.not_compressed.as_deref()?;
+        let uncompressed = set.not_compressed.as_deref()?;
         let name = set.method(variant)?.name.as_str();
-        let [contexts, others] = [apart, set].map(|set| contexts(set, name).len() as u64);
-        let asked: Subset = apart.scores.judged(variant);
-        let answers = Answers::new(apart, variant, &asked);
+        let [contexts, others] = [uncompressed, set].map(|set| contexts(set, name).len() as u64);
+        let probes: Subset = uncompressed.scores.judged(variant);
+        let answers = Answers::new(uncompressed, variant, &probes);
         (contexts > 0).then(|| NotCompressed {
             contexts,
             of: contexts + others,
-            overall: overall_level(&whole.over(&apart.scores, asked.clone()).runs(variant)),
+            overall: overall_level(&whole.over(&uncompressed.scores, probes.clone()).runs(variant)),
             fact_survival: answers.fact_survival(),
         })
     }
@@ -56,7 +56,7 @@ mod tests {
         ContextFigures { method: method.into(), compressed, key, ..context(fixture, 1, 1, 0.5) }
     }
 
-    /// Two methods on three sessions; `idle` compresses nothing in those named.
+    /// Two methods on three sessions; `idle` compresses nothing in the sessions `not_compressed`.
     fn set(not_compressed: &[&str]) -> ResultSet {
         let names = ["a", "b", "c"];
         let design = design(&[("idle", "command"), ("busy", "extract")], &names.map(|name| (name, 1)), 1);

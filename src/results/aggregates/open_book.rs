@@ -1,4 +1,4 @@
-//! Open book: what searching brings over answering from the context alone, and who does not know what it lost.
+//! Open book: what answers gain by a search over the context alone, and how often a lost fact is not searched for.
 
 use std::collections::BTreeMap;
 
@@ -12,45 +12,47 @@ use crate::results::result_set::level::{ScoreEstimate, overall_level};
 use crate::results::result_set::selection::{Selection, Subset, VariantRuns};
 use stats::{self, Interval};
 
-/// The answers of one method with a search, beside those without. Figures are means over fixtures of the means within one.
-/// They are tested only where the pipeline declares so before the run.
+/// The answers of one method with a search, and those without. Means are taken within each fixture, then over fixtures.
+/// Answers with a search are tested only if the pipeline declares it before the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenBookSummary {
     /// `overall` of the answers from the context alone.
     pub closed: ScoreEstimate,
-    /// `overall` of those with a search.
+    /// `overall` of the answers with a search.
     pub open: ScoreEstimate,
-    /// The mean over fixtures of the differences; null where none has both.
+    /// The mean over fixtures of open minus closed; null where no fixture has both.
     pub gain: Option<f64>,
-    /// Its 95% cluster t interval; null with one fixture, and where all fixtures gain the same.
+    /// The 95% cluster t interval of the gain; null with one fixture, and where all fixtures gain the same.
     pub gain_ci95: Option<Interval>,
-    /// Searches that one answer asked for.
+    /// Searches per answer.
     pub searches: Option<f64>,
-    /// Tokens that one answer got from its searches.
+    /// Tokens that searches returned, per answer.
     pub tokens: Option<f64>,
-    /// Answers that got a message with a lost fact, of those that lost one and searched.
+    /// Of the answers that lacked a fact and searched, the share that got a message with such a fact.
     pub gold_found: Share,
-    /// Answers by what their context lost and whether they searched.
+    /// Answers by whether their context lost a fact and whether they searched.
     pub answers: SearchedCounts,
-    /// Whether the method returned an archive that was searched in place of the replaced messages.
+    /// Whether the method has an archive of its own, which was searched in place of the replaced messages.
     #[serde(default)]
     pub own_archive: bool,
 }
 
-/// Answers to answerable probes with a search, by whether the context lost any expected fact and whether they searched.
+/// Answers that could search, to answerable probes: by whether the context lost an expected fact and whether they
+/// searched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchedCounts {
     /// Something was lost, and they searched.
     pub lost_searched: u64,
-    /// Something was lost, and they did not search: they do not know what they lost.
+    /// Something was lost, and they did not search: the answerer did not know what it had lost.
     pub lost_not_searched: u64,
-    /// All was kept, and they searched all the same.
+    /// Everything was kept, and they searched nevertheless.
     pub kept_searched: u64,
-    /// All was kept, and they did not search.
+    /// Everything was kept, and they did not search.
     pub kept_not_searched: u64,
 }
 
-/// The two sets of answers to the same probes: from the context alone, and with a search; `None` where there was none.
+/// The two sets of answers to the same probes: from the context alone, and with a search. `None` if nothing was
+/// answered with a search.
 fn books(set: &ResultSet) -> Option<(&ResultSet, &ResultSet)> {
     let other = set.other_book.as_deref()?;
     Some(match set.design().primary {
@@ -59,8 +61,8 @@ fn books(set: &ResultSet) -> Option<(&ResultSet, &ResultSet)> {
     })
 }
 
-/// The tokens that one answer of a variant got from its searches, on the probes whose contexts and lost facts are known;
-/// `None` where it never answered with a search.
+/// The tokens that searches returned per answer of a variant, on the probes whose contexts and lost facts are known;
+/// `None` if it never answered with a search.
 pub(super) fn measured_tokens(set: &ResultSet, variant: usize, kept: &Subset) -> Option<f64> {
     let (_, open) = books(set)?;
     let answers = Answers::new(open, variant, kept);
@@ -68,7 +70,7 @@ pub(super) fn measured_tokens(set: &ResultSet, variant: usize, kept: &Subset) ->
 }
 
 impl OpenBookSummary {
-    /// Of a variant, on the probes that the figures of `whole` are of; `None` where it never answered with a search.
+    /// Measures a variant on the probes of `whole`; `None` if it never answered with a search.
     pub(in crate::results) fn new(set: &ResultSet, variant: usize, whole: &Selection<'_>) -> Option<OpenBookSummary> {
         let (closed, open) = books(set)?;
         let answers = Answers::new(open, variant, &whole.kept);
@@ -90,7 +92,7 @@ impl OpenBookSummary {
     }
 }
 
-/// By how much the open-book answers are better, fixture by fixture, of those that have both.
+/// How much better open-book answers are, for each fixture that has both kinds.
 fn differences(closed: &VariantRuns, open: &VariantRuns) -> Vec<f64> {
     let closed: BTreeMap<usize, f64> =
         closed.overall().filter_map(|(fixture, runs)| Some((fixture, runs.cluster_value()?))).collect();

@@ -1,11 +1,11 @@
-//! Whether ceiling and floor lie apart: if the whole transcript is graded hardly better than an empty context, no figure
-//! between them means anything.
+//! Whether ceiling and floor are far enough apart: if the whole transcript is graded hardly better than an empty
+//! context, a figure between them means nothing.
 //!
-//! Per answerable probe that `full` and `none` of one answerer were both graded on, the difference of their overalls.
-//! Probes that the transcript does not answer are left out: on them an empty context is as good as the whole. The scale
-//! is too narrow if the mean difference is under [`NEEDED`], or if its one-sided 95% bound over probes is not above 0.
-//! Literal fact matching then names who to suspect, without the judge: facts that `full` states and `none` does not
-//! should have been graded apart.
+//! For each answerable probe that was graded for both `full` and `none` of one answerer, the difference of their
+//! overall scores is taken. Probes that the transcript does not answer are left out, because an empty context is as
+//! good for them as the whole. The scale is too narrow if the mean difference is under [`NEEDED`], or if its one-sided
+//! 95% bound over probes is not above 0. Literal fact matching, which needs no judge, then names the suspect: if `full`
+//! states facts that `none` does not, their grades should have differed.
 
 use std::collections::BTreeMap;
 
@@ -18,23 +18,23 @@ use stats::{lower_bound, mean, mean_of};
 
 /// How far, in points, `full` must lie above `none`.
 pub(super) const NEEDED: f64 = 1.0;
-/// Probes from which on a gate refuses a scale that is too narrow.
+/// The fewest probes on which a gate refuses a scale that is too narrow.
 pub(super) const PROBES_TO_REFUSE: usize = 8;
 
-/// What was found out about ceiling and floor.
+/// How far apart ceiling and floor are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScaleCheck {
-    /// Probes graded on both; 0 where nothing was checked, for lack of a ceiling or a floor.
+    /// Probes that were graded for both; 0 if there is no ceiling or no floor, so that nothing was checked.
     pub probes: usize,
-    /// Mean over probes of ceiling − floor.
+    /// The mean over probes of ceiling − floor.
     pub difference: Option<f64>,
-    /// Lower end of its one-sided 95% interval; `None` under 2 probes.
+    /// The lower end of its one-sided 95% interval; `None` with fewer than 2 probes.
     pub lower_bound: Option<f64>,
     /// What to suspect, if the scale is too narrow.
     pub cause: Option<NarrowScaleCause>,
 }
 
-/// What makes ceiling and floor look alike.
+/// Why ceiling and floor are too close together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NarrowScaleCause {
@@ -42,17 +42,17 @@ pub enum NarrowScaleCause {
     Judge,
     /// The facts are in both: the probes can be answered without the transcript.
     Bank,
-    /// The facts are in neither: who answers does not find them in the whole transcript.
+    /// The facts are in neither: the answerer does not find them in the whole transcript.
     Answerer,
 }
 
 impl ScaleCheck {
-    /// Whether figures between them mean little.
+    /// Whether the scale is so narrow that figures on it mean little.
     pub fn is_narrow(&self) -> bool {
         is_narrow(self.difference, self.lower_bound)
     }
 
-    /// Whether a gate has to refuse: too narrow by its mean, on enough probes to say so.
+    /// Whether a gate must refuse: the mean is too small, on enough probes to say so.
     pub fn refuses_gate(&self) -> bool {
         self.probes >= PROBES_TO_REFUSE && self.difference.is_some_and(|difference| difference < NEEDED)
     }
@@ -67,10 +67,10 @@ pub(in crate::results) fn scale_check(set: &ResultSet) -> ScaleCheck {
     let Some((full, none)) = ceiling_and_floor(set) else {
         return ScaleCheck { probes: 0, difference: None, lower_bound: None, cause: None };
     };
-    let apart = differences_by_probe(set, full, none, |grade| mean_of(grade.dimensions.measured()));
-    let (difference, bound) = (mean(&apart), lower_bound(&apart));
+    let differences = differences_by_probe(set, full, none, |grade| mean_of(grade.dimensions.measured()));
+    let (difference, bound) = (mean(&differences), lower_bound(&differences));
     let cause = is_narrow(difference, bound).then(|| cause(stated(set, full), stated(set, none)));
-    ScaleCheck { probes: apart.len(), difference, lower_bound: bound, cause }
+    ScaleCheck { probes: differences.len(), difference, lower_bound: bound, cause }
 }
 
 /// The variants of ceiling and floor of the first answerer that has both.
@@ -80,7 +80,7 @@ pub(super) fn ceiling_and_floor(set: &ResultSet) -> Option<(usize, usize)> {
     })
 }
 
-/// How far one variant lies above another in a score, on each answerable probe that both were graded on.
+/// The differences between the scores of two variants, on each answerable probe that was graded for both.
 pub(super) fn differences_by_probe(
     set: &ResultSet,
     high: usize,
@@ -100,13 +100,13 @@ fn means_by_probe(set: &ResultSet, variant: usize, score: impl Fn(&Grade) -> Opt
     by_probe.into_iter().filter_map(|(probe, values)| Some((probe, mean(&values)?))).collect()
 }
 
-/// Of the expected facts, the share that a variant's answers state.
+/// The share of expected facts that a variant's answers state.
 fn stated(set: &ResultSet, variant: usize) -> f64 {
     let facts = set.answers(variant).iter().flat_map(|measured| &measured.facts);
     mean_of(facts.map(|fact| f64::from(u8::from(fact.answered)))).unwrap_or(0.0)
 }
 
-/// What to suspect, by the shares of facts that the answers of ceiling and floor state.
+/// The cause, from the shares of facts that the answers of ceiling and floor state.
 fn cause(full: f64, none: f64) -> NarrowScaleCause {
     const MOST: f64 = 0.5;
     match (full >= MOST, none >= MOST) {

@@ -1,5 +1,5 @@
-//! Shares of answers and facts with their intervals over fixtures: answers without their facts, fabrication, and survival
-//! by where and how often the transcript says a fact.
+//! Shares of answers and facts with their intervals over fixtures: answers without their facts, fabrication, and
+//! survival by where and how often the transcript mentions a fact.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ pub struct Share {
     pub share: Option<f64>,
     /// 95% cluster t interval, clipped to 0 and 1; null with one fixture, and where all fixtures have the same share.
     pub ci95: Option<Interval>,
-    /// How many, in all runs.
+    /// The numerator, over all runs.
     pub count: u64,
-    /// Of how many.
+    /// The denominator, over all runs.
     pub of: u64,
-    /// Fixtures that have any.
+    /// Fixtures with anything to count.
     pub fixtures: usize,
 }
 
@@ -38,14 +38,14 @@ impl Share {
         }
     }
 
-    /// From the counts of each fixture that has any: how many, of how many.
+    /// From the numerator and denominator of each fixture with anything to count.
     pub(super) fn from_counts<'c>(counts: impl Iterator<Item = &'c (u64, u64)> + Clone) -> Share {
         let by_fixture: Vec<f64> = counts.clone().map(|(count, of)| *count as f64 / *of as f64).collect();
         Share::new(&by_fixture, counts.clone().map(|counts| counts.0).sum(), counts.map(|counts| counts.1).sum())
     }
 }
 
-/// What the answers do whose context lost every expected fact of their probe. All four shares are of the same answers.
+/// What answers do if their context lost every expected fact of the probe. All four shares are of the same answers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Overclaim {
     /// They assert another value: an overclaim.
@@ -54,7 +54,7 @@ pub struct Overclaim {
     pub admission: Share,
     /// They neither admit nor name a value.
     pub vague: Share,
-    /// They are right all the same.
+    /// They are right nevertheless.
     pub right: Share,
 }
 
@@ -63,16 +63,16 @@ pub struct Overclaim {
 pub struct ShareDifference {
     /// In the baseline; null where it was not recorded.
     pub before: Option<Share>,
-    /// Now; null likewise.
+    /// On the judged side; null where it was not recorded.
     pub after: Option<Share>,
     /// The mean of the differences over fixtures that have both.
     pub difference: Option<f64>,
-    /// Its 95% cluster t interval over these fixtures; null as that of a share.
+    /// Its 95% cluster t interval over these fixtures; null in the same cases as [`Share::ci95`].
     pub ci95: Option<Interval>,
 }
 
 impl ShareDifference {
-    /// `differences` are those of the fixtures that both sides have.
+    /// `differences` has an entry for each fixture that both sides have.
     pub(in crate::results) fn new(before: Option<Share>, after: Option<Share>, differences: &[f64]) -> ShareDifference {
         let estimate = stats::share_difference(differences);
         ShareDifference {
@@ -95,7 +95,7 @@ impl ShareDifference {
     }
 }
 
-/// Whether an answer counts towards a share; `None` of one that does not belong to it.
+/// Whether an answer is in the numerator of a share; `None` if it is not even in the denominator.
 pub(super) type Counts<'c> = &'c dyn Fn(&MeasuredAnswer) -> Option<bool>;
 
 fn is_overclaim(measured: &MeasuredAnswer) -> Option<bool> {
@@ -106,7 +106,7 @@ fn is_fabricated(measured: &MeasuredAnswer) -> Option<bool> {
     measured.fabricated
 }
 
-/// Of the answers for which `counts` says so, the share.
+/// The share of answers that count.
 pub(super) fn share_of(answers: &Answers<'_>, counts: Counts<'_>) -> Share {
     let by_fixture: Vec<f64> = fixture_shares(answers, counts).into_values().collect();
     let (mut count, mut of) = (0, 0);
@@ -117,12 +117,12 @@ pub(super) fn share_of(answers: &Answers<'_>, counts: Counts<'_>) -> Share {
     Share::new(&by_fixture, count, of)
 }
 
-/// The same fixture by fixture.
+/// The share of each fixture.
 fn fixture_shares(answers: &Answers<'_>, counts: Counts<'_>) -> BTreeMap<usize, f64> {
     answers.fixture_means(|measured| counts(measured).map(|counted| f64::from(u8::from(counted)))).collect()
 }
 
-/// Whether it is known of all answers whose context lost every fact what they do, and of any context what it holds.
+/// Whether it was recorded what each answer does if its context lost every fact, and whether any context can be read.
 fn records_overclaims(answers: &Answers<'_>) -> bool {
     let mut lost = answers.measured.iter().filter(|measured| measured.has_lost_all());
     let mut facts = answers.measured.iter().flat_map(|measured| &measured.facts);
@@ -130,7 +130,7 @@ fn records_overclaims(answers: &Answers<'_>) -> bool {
 }
 
 impl Overclaim {
-    /// What answers do without their facts; `None` where it was not recorded or no context can be read.
+    /// What answers do without their facts; `None` where it was not recorded, or no context can be read.
     pub(in crate::results) fn from_answers(answers: &Answers<'_>) -> Option<Overclaim> {
         records_overclaims(answers).then(|| Overclaim {
             other_value: share_when_lost(answers, AnswerWhenLost::OtherValue),
@@ -141,24 +141,24 @@ impl Overclaim {
     }
 }
 
-/// Of the answers whose context lost every fact, those that do this.
+/// The share of the answers without their facts that do this.
 fn share_when_lost(answers: &Answers<'_>, wanted: AnswerWhenLost) -> Share {
     share_of(answers, &|measured| measured.has_lost_all().then(|| measured.when_lost == Some(wanted)))
 }
 
-/// The answers to unanswerable probes that assert something.
+/// The share of answers to unanswerable probes that assert something.
 pub(in crate::results) fn fabrication(answers: &Answers<'_>) -> Share {
     share_of(answers, &is_fabricated)
 }
 
-/// Survival by where the transcript said a fact last, oldest first.
+/// Survival by where the transcript last mentions a fact, the oldest first.
 pub(in crate::results) fn survival_by_depth(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |_, fact| fact.depth);
     Depth::ALL.into_iter().filter_map(|depth| Some((depth.name().to_owned(), *shares.get(&depth)?))).collect()
 }
 
-/// Survival by the compressions since the transcript last said a fact. Older results know only what has been through
-/// more than one: `2+`.
+/// Survival by the number of compressions since the transcript last mentioned a fact. Older results only separate one
+/// from several (`2+`).
 pub(in crate::results) fn survival_by_age(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |_, fact| match (fact.age, fact.depth) {
         (Some(age), _) => Some((age, "")),
@@ -168,7 +168,7 @@ pub(in crate::results) fn survival_by_age(answers: &Answers<'_>) -> Ordered<Shar
     shares.into_iter().map(|((age, more), share)| (format!("{age}{more}"), share)).collect()
 }
 
-/// Survival by how many messages say a fact.
+/// Survival by how many messages mention a fact.
 pub(in crate::results) fn survival_by_mentions(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |_, fact| {
         Some(match fact.mentions? {
@@ -186,7 +186,7 @@ pub(in crate::results) fn survival_by_heading(answers: &Answers<'_>) -> Ordered<
     shares.into_iter().map(|(heading, share)| (heading.to_string(), share)).collect()
 }
 
-/// The share of facts that occur in the context, group by group: within a fixture all its facts count the same.
+/// By group, the share of facts that occur in the context. Within a fixture, each fact has the same weight.
 fn survival_by<N: Ord>(
     answers: &Answers<'_>,
     group: impl Fn(&MeasuredAnswer, &MeasuredFact) -> Option<N>,
@@ -199,17 +199,17 @@ fn survival_by<N: Ord>(
     )
 }
 
-/// By fixture: how many, of how many.
+/// By fixture: the numerator and the denominator of its share.
 pub(in crate::results) type FixtureCounts<Fixture> = BTreeMap<Fixture, (u64, u64)>;
 
-/// Counts one of a fixture.
+/// Adds one thing to the counts of its fixture.
 pub(in crate::results) fn count<Fixture: Ord>(counts: &mut FixtureCounts<Fixture>, fixture: Fixture, is_counted: bool) {
     let (count, of) = counts.entry(fixture).or_default();
     *count += u64::from(is_counted);
     *of += 1;
 }
 
-/// The share of each group, of what is given with its group, its fixture and whether it counts.
+/// The share of each group. Each item has its group, its fixture, and whether it counts.
 pub(super) fn shares_by<Group: Ord, Fixture: Ord>(
     all: impl Iterator<Item = (Group, Fixture, bool)>,
 ) -> BTreeMap<Group, Share> {
@@ -218,7 +218,7 @@ pub(super) fn shares_by<Group: Ord, Fixture: Ord>(
     groups.into_iter().map(|(group, fixtures)| (group, Share::from_counts(fixtures.values()))).collect()
 }
 
-/// How the share of overclaims differs. `fixtures` are those of `after` with theirs in `before`.
+/// How the share of overclaims differs. `fixtures` maps each fixture of `after` to the same one of `before`.
 pub(in crate::results) fn overclaim_difference(
     after: &Answers<'_>,
     before: &Answers<'_>,
@@ -237,7 +237,7 @@ pub(in crate::results) fn fabrication_difference(
     difference(&is_fabricated, Some(after), Some(before), fixtures)
 }
 
-/// Of sides of which it was recorded what counts.
+/// How a share differs; a side is `None` if it was not recorded there.
 fn difference(
     counts: Counts<'_>,
     after: Option<&Answers<'_>>,

@@ -1,4 +1,4 @@
-//! How differences of two methods varied in a result set: what a plan of another run is judged by.
+//! How the differences of two methods varied in a result set, from which the power of another run is planned.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::results::result_set::scores::AnswerScores;
 use stats::thresholds::MIN_CLUSTERS_FOR_VARIANCE;
 use stats::{CallCosts, Components, DifferenceVariances, Observation, components, mean, mean_of, sample_sd};
 
-/// Variances of `overall`, averaged over all pairs of methods but ceiling and floor, and how many pairs; `None` without a
-/// pair that has four fixtures in common.
+/// Variances of `overall`, averaged over all pairs of methods except ceiling and floor, and the number of pairs; `None`
+/// if no pair has four fixtures in common.
 pub fn difference_variances(set: &ResultSet) -> Option<(DifferenceVariances, usize)> {
     let measured: Vec<MeasuredMethod> = candidates(set).map(|variant| MeasuredMethod::new(set, variant)).collect();
     let pairs = measured.iter().enumerate().flat_map(|(at, a)| measured.iter().skip(at + 1).map(move |b| (a, b)));
@@ -25,7 +25,7 @@ pub fn difference_variances(set: &ResultSet) -> Option<(DifferenceVariances, usi
     Some((average, found.len()))
 }
 
-/// What a call of these methods cost on average; `None` where a price is not known.
+/// What a call of these methods cost on average; `None` where a price is unknown.
 pub fn mean_call_costs(set: &ResultSet) -> Option<CallCosts> {
     Some(CallCosts {
         compress: mean_cost(set, StageName::Compress)?,
@@ -71,12 +71,12 @@ impl MeasuredMethod {
         MeasuredMethod { probes, noise: components(&observations), runs }
     }
 
-    /// A component by what it is called alone or merged with finer ones, which then count as it.
+    /// A component by its name, alone or merged with finer components, which then count as this one.
     fn variance(&self, names: &[&str]) -> f64 {
         names.iter().find_map(|name| self.noise.named(name)?.variance).unwrap_or(0.0)
     }
 
-    /// The noise of its runs, and the variance of a probe's mean that it makes.
+    /// The noise of its runs, and the variance that this noise gives to a probe's mean.
     fn run_noise(&self, set: &ResultSet) -> (DifferenceVariances, f64) {
         let noise = DifferenceVariances {
             compress_run: self.variance(&["compress_run"]),
@@ -91,7 +91,7 @@ impl MeasuredMethod {
     }
 }
 
-/// The variances of one difference: what runs make is taken off how it varies over probes and fixtures.
+/// The variances of one difference: the noise of runs is subtracted from how it varies over probes and fixtures.
 fn pair_variances(set: &ResultSet, a: &MeasuredMethod, b: &MeasuredMethod) -> Option<DifferenceVariances> {
     let mut differences: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for (probe, value) in &a.probes {

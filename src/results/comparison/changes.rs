@@ -1,9 +1,9 @@
 //! What changed between the two sides of a method: fixtures, contexts, probes and facts.
 //!
-//! A fixture is *unchanged* if every cell that both sides have rests on the same answer and judgement and has the same
-//! recorded grades. The compression's key is not looked at: a reworded prompt that yields the same context changed
-//! nothing. Grades are looked at besides the keys, since a stage that was asked again (`--refresh`) replaces outputs
-//! under the same key; such a fixture is *asked again*, and is tested like a changed one.
+//! A fixture is *unchanged* if each cell that both sides have was made from the same answer and judgement and has the
+//! same recorded grades. The key of the compression does not matter: a reworded prompt that yields the same context
+//! changed nothing. Grades are compared besides keys, because a stage that was asked again (`--refresh`) replaces outputs
+//! under the same key. Such a fixture is *asked again*, and is tested like a changed one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -24,9 +24,9 @@ use stats::thresholds::{GOOD, MIN_FLIP};
 /// The fixtures of a pair of methods by what became of their common cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FixtureChanges {
-    /// Another answer or judgement in at least one cell.
+    /// At least one cell has another answer or judgement.
     pub changed: Vec<String>,
-    /// The same actions, graded otherwise: they were asked again.
+    /// The same actions have other grades: they were asked again.
     pub asked_again: Vec<String>,
     /// The same answers, judgements and grades.
     pub unchanged: Vec<String>,
@@ -34,7 +34,7 @@ pub struct FixtureChanges {
     pub not_comparable: Vec<String>,
     /// Cells that only the judged side has, a line for each probe.
     pub only_judged: Vec<String>,
-    /// Cells that only the baseline has.
+    /// Cells that only the baseline has, a line for each probe.
     pub only_baseline: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl FixtureChanges {
         self.tested() + self.unchanged.len()
     }
 
-    /// Whether the tests rest on the fixture of this name: on those that changed, and where none did, on all.
+    /// Whether the tests include this fixture. They include those that changed, or all if none did.
     pub fn has_part_in_tests(&self, fixture: &str) -> bool {
         self.tested() == 0 || self.is_tested(fixture)
     }
@@ -59,22 +59,22 @@ impl FixtureChanges {
     }
 }
 
-/// What became different for a method, as far as rows say it.
+/// What became different for a method, as far as its rows show it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Differences {
-    /// Contexts that are byte for byte the same; null where the answerer differs, so that rows do not say.
+    /// How many contexts are byte for byte the same; null if the answerers differ, because rows then do not show it.
     pub contexts: Option<SameContexts>,
     /// Probes that went from good to bad or back, the largest step first.
     pub flipped: Vec<Flip>,
-    /// Expected facts that occurred in the context of most answers and no longer do.
+    /// Expected facts that were in the context of most answers and no longer are.
     pub facts_lost: Vec<ProbeFact>,
-    /// Expected facts that occur in the context of most answers and did not.
+    /// Expected facts that are in the context of most answers and were not before.
     pub facts_gained: Vec<ProbeFact>,
-    /// Answers that assert another value, of those whose context lost every expected fact.
+    /// The share of answers that assert another value, of those whose context lost every expected fact.
     pub overclaim: ShareDifference,
-    /// Answers that assert something, of those to unanswerable probes.
+    /// The share of answers to unanswerable probes that assert something.
     pub fabrication: ShareDifference,
-    /// Rules put into the sessions that contexts have word for word or nearly so.
+    /// The share of contexts that have, literally or nearly so, the rule that was put into their session.
     pub constraints: ShareDifference,
 }
 
@@ -83,7 +83,7 @@ pub struct Differences {
 pub struct SameContexts {
     /// Byte for byte the same.
     pub same: usize,
-    /// Contexts that both sides have: one for each fixture, point and run.
+    /// How many both sides have: one for each fixture, point and run.
     pub compared: usize,
 }
 
@@ -98,7 +98,7 @@ pub struct Flip {
     pub probe: String,
     /// Its score in the baseline: the mean over dimensions of the mean over runs.
     pub before: f64,
-    /// Its score on the judged side, likewise.
+    /// Its score on the judged side, computed in the same way.
     pub after: f64,
 }
 
@@ -116,18 +116,18 @@ pub struct ProbeFact {
 }
 
 impl ProbeFact {
-    /// Whether it is of the probe that flipped.
+    /// Whether it is a fact of the probe that flipped.
     pub(in crate::results) fn is_of(&self, flip: &Flip) -> bool {
         (&self.fixture, self.point, &self.probe) == (&flip.fixture, flip.point, &flip.probe)
     }
 }
 
-/// Two methods that are compared, with the probes that both sides asked alike.
+/// Two methods that are compared, with the probes that are the same on both sides.
 #[derive(Clone, Copy)]
 pub(in crate::results) struct ComparedVariants<'s> {
     pub judged: &'s ResultSet,
     pub baseline: &'s ResultSet,
-    /// By a probe's place on the judged side, its place in the baseline.
+    /// The places of these probes: on the judged side, and in the baseline.
     pub probes: &'s BTreeMap<usize, usize>,
     /// Dimensions that are not compared.
     pub excluded: &'s BTreeSet<Dimension>,
@@ -139,6 +139,7 @@ type CellAt = (u32, u32, u32, usize);
 
 type ProbeGrades<'s> = HashMap<CellAt, &'s Grade>;
 
+/// The cells of a fixture that both sides have: whether there are any, and how they differ.
 #[derive(Clone, Copy, Default)]
 struct CommonCells {
     any: bool,
@@ -147,10 +148,10 @@ struct CommonCells {
 }
 
 impl<'s> ComparedVariants<'s> {
-    /// The fixtures by what became of them.
+    /// Sorts the fixtures by what became of them.
     pub(super) fn fixture_changes(&self) -> FixtureChanges {
         let (judged, baseline) = (by_probe(self.judged, self.pair.a.place), by_probe(self.baseline, self.pair.b.place));
-        let mut found = FixtureChanges::default();
+        let mut changes = FixtureChanges::default();
         let mut fixtures: BTreeMap<usize, CommonCells> = BTreeMap::new();
         for (probe, other) in self.probes {
             let Some(at) = self.judged.probes.get(*probe) else { continue };
@@ -163,19 +164,19 @@ impl<'s> ComparedVariants<'s> {
                 common.other_keys |= answer_and_judge(grade) != answer_and_judge(earlier);
                 common.other_grades |= !grade.is_graded_like(earlier);
             }
-            found.only_judged.extend(self.one_sided(*probe, own, theirs));
-            found.only_baseline.extend(self.one_sided(*probe, theirs, own));
+            changes.only_judged.extend(self.one_sided(*probe, own, theirs));
+            changes.only_baseline.extend(self.one_sided(*probe, theirs, own));
         }
         for (fixture, common) in fixtures {
             let list = match common {
-                CommonCells { any: false, .. } => &mut found.not_comparable,
-                CommonCells { other_keys: true, .. } => &mut found.changed,
-                CommonCells { other_grades: true, .. } => &mut found.asked_again,
-                _ => &mut found.unchanged,
+                CommonCells { any: false, .. } => &mut changes.not_comparable,
+                CommonCells { other_keys: true, .. } => &mut changes.changed,
+                CommonCells { other_grades: true, .. } => &mut changes.asked_again,
+                _ => &mut changes.unchanged,
             };
             list.extend(self.judged.fixture_name(fixture).map(str::to_owned));
         }
-        found
+        changes
     }
 
     /// The cells of a probe that `own` has and `other` lacks, in words.
@@ -190,16 +191,16 @@ impl<'s> ComparedVariants<'s> {
     }
 
     pub(in crate::results) fn differences(&self) -> Differences {
-        let mut found = Differences { contexts: self.same_contexts(), ..Differences::default() };
+        let mut differences = Differences { contexts: self.same_contexts(), ..Differences::default() };
         for (probe, other) in self.probes {
-            found.flipped.extend(self.flip(*probe, *other));
-            self.compare_facts(*probe, *other, &mut found);
+            differences.flipped.extend(self.flip(*probe, *other));
+            self.compare_facts(*probe, *other, &mut differences);
         }
+        (differences.overclaim, differences.fabrication) = self.share_differences();
+        differences.constraints = constraint_difference(self.methods());
         // stable: probes that moved by the same stay in the order of the matrix
-        (found.overclaim, found.fabrication) = self.share_differences();
-        found.constraints = constraint_difference(self.methods());
-        found.flipped.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
-        found
+        differences.flipped.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
+        differences
     }
 
     /// The judged set and the baseline, each with the name of its method.
@@ -209,9 +210,9 @@ impl<'s> ComparedVariants<'s> {
 
     /// Overclaims and fabrications on the probes that both sides asked.
     fn share_differences(&self) -> (ShareDifference, ShareDifference) {
-        let (own, theirs) = (self.probes.keys().copied().collect(), self.probes.values().copied().collect());
-        let after = Answers::new(self.judged, self.pair.a.place, &own);
-        let before = Answers::new(self.baseline, self.pair.b.place, &theirs);
+        let (judged, baseline) = (self.probes.keys().copied().collect(), self.probes.values().copied().collect());
+        let after = Answers::new(self.judged, self.pair.a.place, &judged);
+        let before = Answers::new(self.baseline, self.pair.b.place, &baseline);
         let fixtures = self.probes.iter().filter_map(|(probe, other)| {
             Some((self.judged.scores.fixture_of(*probe)?, self.baseline.scores.fixture_of(*other)?))
         });
@@ -219,8 +220,9 @@ impl<'s> ComparedVariants<'s> {
         (overclaim_difference(&after, &before, &fixtures), fabrication_difference(&after, &before, &fixtures))
     }
 
-    /// An answer's key holds the context that was read, besides question, answerer and repetition: the same key of the
-    /// same cell is the same context. With another answerer no key is the same, and nothing can be said.
+    /// Counts the contexts that are the same. The key of an answer covers the context, question, answerer and
+    /// repetition, so within a cell the same key means the same context. With another answerer all keys differ, and
+    /// nothing is known.
     fn same_contexts(&self) -> Option<SameContexts> {
         let (own, other) = (self.pair.a.answerer?, self.pair.b.answerer?);
         if !own.is_same(other) || own.endpoint != other.endpoint {
@@ -248,15 +250,15 @@ impl<'s> ComparedVariants<'s> {
         Some(Flip { fixture, point: at.point, probe: at.id.clone(), before, after })
     }
 
-    fn compare_facts(&self, probe: usize, other: usize, found: &mut Differences) {
+    fn compare_facts(&self, probe: usize, other: usize, differences: &mut Differences) {
         let Some(at) = self.judged.probes.get(probe) else { return };
         let Some(fixture) = self.judged.fixture_name(at.fixture) else { return };
         for (fact, name) in at.facts.iter().enumerate() {
             let now = is_mostly_held(self.judged, self.pair.a.place, probe, fact);
             let before = is_mostly_held(self.baseline, self.pair.b.place, other, fact);
             let list = match (before, now) {
-                (Some(true), Some(false)) => &mut found.facts_lost,
-                (Some(false), Some(true)) => &mut found.facts_gained,
+                (Some(true), Some(false)) => &mut differences.facts_lost,
+                (Some(false), Some(true)) => &mut differences.facts_gained,
                 _ => continue,
             };
             let (fixture, probe, fact) = (fixture.to_owned(), at.id.clone(), name.clone());
@@ -280,15 +282,15 @@ fn answer_key(grade: &Grade) -> KeyHalf {
 }
 
 fn by_probe(set: &ResultSet, variant: usize) -> HashMap<usize, ProbeGrades<'_>> {
-    let mut found: HashMap<usize, ProbeGrades<'_>> = HashMap::new();
+    let mut probes: HashMap<usize, ProbeGrades<'_>> = HashMap::new();
     for grade in set.grades(variant) {
-        found.entry(grade.at.probe).or_default().insert(cell(grade), grade);
+        probes.entry(grade.at.probe).or_default().insert(cell(grade), grade);
     }
-    found
+    probes
 }
 
-/// Whether the contexts of at least half of the answers to a probe have a fact; of a context that cannot be read, whether
-/// the answer has it.
+/// Whether at least half of the answers to a probe have a fact in their context, or, if the context cannot be read, in
+/// the answer itself.
 fn is_mostly_held(set: &ResultSet, variant: usize, probe: usize, fact: usize) -> Option<bool> {
     let answers = equal_range(set.answers(variant), |measured| measured.at.probe, probe);
     let facts = answers.iter().filter_map(|measured| measured.facts.get(fact));

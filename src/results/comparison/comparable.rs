@@ -18,19 +18,19 @@ use models::ErrorClass;
 pub struct Incompatibility {
     /// The end of a sentence, as in "the rubric".
     what: String,
-    /// The scope from which on a comparison may leave it out; `None` if it never may.
+    /// The narrowest scope that leaves it out; `None` if no comparison may leave it out.
     allowed_from: Option<ComparisonScope>,
-    /// The fixture of which no cell can be compared.
+    /// The fixture whose cells cannot be compared at all.
     pub(super) excluded_fixture: Option<String>,
 }
 
 impl Incompatibility {
-    /// One that no comparison may leave out.
+    /// A difference that no comparison may leave out.
     pub(in crate::results) fn new(what: impl Into<String>) -> Incompatibility {
         Incompatibility { what: what.into(), allowed_from: None, excluded_fixture: None }
     }
 
-    /// One in what both sides have of a fixture.
+    /// A difference within a fixture that both sides have.
     fn for_fixture(what: &str, fixture: &str) -> Incompatibility {
         Incompatibility::allowed_from(ComparisonScope::Common, format!("{what} `{fixture}`"))
     }
@@ -66,7 +66,7 @@ impl fmt::Display for Incomparable {
         for difference in &self.differences {
             write!(f, "\n  - {difference}")?;
         }
-        let is_all_common = self.differences.iter().all(|barrier| barrier.is_allowed_by(ComparisonScope::Common));
+        let is_all_common = self.differences.iter().all(|difference| difference.is_allowed_by(ComparisonScope::Common));
         if self.scope != ComparisonScope::Common && is_all_common {
             f.write_str(word(
                 "\n`--only-common` compares the cells that do match",
@@ -101,18 +101,18 @@ pub(in crate::results) struct VariantPair<'s> {
 }
 
 impl VariantPair<'_> {
-    /// Whether both are read by the same model with the same settings and prompt; not where one of them is unknown.
+    /// Whether the same model answers from both, with the same settings and prompt; false if one of them is unknown.
     pub(super) fn has_same_answerer(&self) -> bool {
         self.a.answerer.zip(self.b.answerer).is_some_and(|(own, other)| own.is_same(other))
     }
 }
 
-/// All that stands between two result sets.
+/// Everything that makes two result sets incomparable, unless a comparison may leave it out.
 pub(super) fn incompatibilities(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
     let (left, right) = (a.design(), b.design());
-    let mut found = if has_answers(a) && has_answers(b) { barriers_of_grades(a, b, pairs) } else { Vec::new() };
+    let mut found = if has_answers(a) && has_answers(b) { compare_grading(a, b, pairs) } else { Vec::new() };
     let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixture(&own.name)?)));
-    found.extend(both.filter_map(|(own, other)| fixture_barrier(own, other, has_answers(a) && has_answers(b))));
+    found.extend(both.filter_map(|(own, other)| compare_fixtures(own, other, has_answers(a) && has_answers(b))));
     for (own, other) in [(left, right), (right, left)] {
         let lone = own.fixtures.iter().filter(|info| other.fixture(&info.name).is_none());
         found.extend(lone.map(|info| {
@@ -123,19 +123,19 @@ pub(super) fn incompatibilities(a: &ResultSet, b: &ResultSet, pairs: &[VariantPa
     found
 }
 
-/// Whether anything was answered and graded. Where a side has contexts alone, contexts are compared.
+/// Whether anything was answered and graded. If a side has only contexts, contexts are compared.
 fn has_answers(set: &ResultSet) -> bool {
     !set.design().answerers.is_empty()
 }
 
-fn barriers_of_grades(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
+fn compare_grading(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
     let (left, right) = (a.design(), b.design());
     let mut found = Vec::new();
     if (left.rubric.digest, left.rubric.scope) != (right.rubric.digest, right.rubric.scope) {
         found.push(Incompatibility::new(word("the rubric", "评分细则")));
     }
     if left.judges.len() != right.judges.len() || left.judges.iter().zip(&right.judges).any(|(a, b)| !a.is_same(b)) {
-        let how = versus(&all(&left.judges), &all(&right.judges));
+        let how = versus(&model_names(&left.judges), &model_names(&right.judges));
         found.push(Incompatibility::new(say!("the judges ({how})", "评审（{how}）")));
     }
     if left.judge_context != right.judge_context {
@@ -160,15 +160,15 @@ fn barriers_of_grades(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -
             "作答模型如何检索（`[answer.recovery]`）",
         )));
     }
-    found.extend(answerers(pairs));
-    found.extend(truncated_replies(a, b, pairs));
+    found.extend(compare_answerers(pairs));
+    found.extend(compare_truncated_replies(a, b, pairs));
     found
 }
 
-fn fixture_barrier(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Option<Incompatibility> {
+fn compare_fixtures(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Option<Incompatibility> {
     if a.digests.transcript != b.digests.transcript {
-        let barrier = Incompatibility::for_fixture(word("the messages of fixture", "样本的消息："), &a.name);
-        Some(Incompatibility { excluded_fixture: Some(a.name.clone()), ..barrier })
+        let difference = Incompatibility::for_fixture(word("the messages of fixture", "样本的消息："), &a.name);
+        Some(Incompatibility { excluded_fixture: Some(a.name.clone()), ..difference })
     } else if a.digests.points != b.digests.points {
         Some(Incompatibility::for_fixture(word("the compression points of fixture", "样本的压缩点："), &a.name))
     } else if !has_answers {
@@ -195,39 +195,39 @@ fn recoveries_differ(pairs: &[VariantPair<'_>]) -> bool {
     })
 }
 
-/// Answerers that differ where the user did not ask for these very methods.
-fn answerers(pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
-    let mut found: Vec<Incompatibility> = Vec::new();
+/// Answerers that differ, unless the user named both methods.
+fn compare_answerers(pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
+    let mut differences: Vec<Incompatibility> = Vec::new();
     for pair in pairs.iter().filter(|pair| !pair.explicit && !pair.has_same_answerer()) {
         let [own, other] = [pair.a, pair.b].map(|variant| variant.answerer.map_or("", |asked| asked.model.as_str()));
         let how = versus(own, other);
-        let barrier = Incompatibility::new(say!("the answerer ({how})", "作答模型（{how}）"));
-        if !found.contains(&barrier) {
-            found.push(barrier);
+        let difference = Incompatibility::new(say!("the answerer ({how})", "作答模型（{how}）"));
+        if !differences.contains(&difference) {
+            differences.push(difference);
         }
     }
-    found
+    differences
 }
 
-/// Answerers of which one fails what the other grades, also where the user asked for these very methods.
-fn truncated_replies(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Option<Incompatibility> {
-    let mut both = pairs.iter().filter_map(|pair| Some((rule(a, &pair.a)?, rule(b, &pair.b)?)));
+/// Answerers of which one fails what the other grades, even if the user named both methods.
+fn compare_truncated_replies(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Option<Incompatibility> {
+    let mut both = pairs.iter().filter_map(|pair| Some((truncation_rule(a, &pair.a)?, truncation_rule(b, &pair.b)?)));
     let (own, other) = both.find(|(own, other)| own != other)?;
     let how = say!("`truncated_replies`: {own} against {other}", "`truncated_replies`：{own} 对比 {other}");
     Some(Incompatibility::new(say!("what is done with truncated answers ({how})", "如何处理截断的回答（{how}）")))
 }
 
-/// What a variant's answerer does with truncated replies. Older results do not say: such replies failed, which makes a
-/// difference only where there was one.
-fn rule(set: &ResultSet, variant: &VariantRef<'_>) -> Option<TruncatedReplies> {
+/// What a variant's answerer does with truncated replies. Older results do not record it. Such replies failed then,
+/// which matters only if there was one.
+fn truncation_rule(set: &ResultSet, variant: &VariantRef<'_>) -> Option<TruncatedReplies> {
     variant.answerer?.truncated_replies.or_else(|| {
         let mut answers = set.manifest.failures.iter().filter(|failure| failure.stage == StageName::Answer);
-        let is_any = answers.any(|failure| failure.class == Some(ErrorClass::Truncated));
-        is_any.then_some(TruncatedReplies::Fail)
+        let has_truncated = answers.any(|failure| failure.class == Some(ErrorClass::Truncated));
+        has_truncated.then_some(TruncatedReplies::Fail)
     })
 }
 
-fn all(asked: &[ModelInfo]) -> String {
+fn model_names(asked: &[ModelInfo]) -> String {
     asked.iter().map(|asked| asked.model.as_str()).collect::<Vec<_>>().join(", ")
 }
 
@@ -239,14 +239,14 @@ fn versus(a: &str, b: &str) -> String {
     }
 }
 
-/// What differs and bars nothing.
+/// Differences that do not prevent a comparison.
 pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Vec<String> {
     let (left, right) = (a.design(), b.design());
-    let mut found = Vec::new();
+    let mut warnings = Vec::new();
     if left.runs != right.runs {
         let [own, other] =
             [left.runs, right.runs].map(|runs| format!("{}/{}/{}", runs.compress, runs.answer, runs.judge));
-        found.push(say!("repetitions differ: {own} against {other}", "重复次数不同：{own} 对比 {other}"));
+        warnings.push(say!("repetitions differ: {own} against {other}", "重复次数不同：{own} 对比 {other}"));
     }
     let judges = left.judges.iter().zip(&right.judges);
     let both = judges.chain(pairs.iter().filter_map(|pair| pair.a.answerer.zip(pair.b.answerer)));
@@ -258,15 +258,15 @@ pub(super) fn warnings(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) 
             own.endpoint,
             other.endpoint
         );
-        if !found.contains(&text) {
-            found.push(text);
+        if !warnings.contains(&text) {
+            warnings.push(text);
         }
     }
-    found.extend(served_models(a, b));
-    found
+    warnings.extend(served_models(a, b));
+    warnings
 }
 
-/// Models that were asked for by one name on both sides and answered by another one.
+/// Models with the same name on both sides for which the provider served different models.
 fn served_models(a: &ResultSet, b: &ResultSet) -> impl Iterator<Item = String> {
     let (now, before) = (&a.manifest.models, &b.manifest.models);
     let changed = now.iter().filter_map(|(asked, served)| Some((asked, served, before.get(asked)?)));

@@ -1,4 +1,4 @@
-//! Comparisons through rows: the worked one, its properties, and what is refused.
+//! Comparisons of rows: a worked example, properties, and refusals.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::results::fakes::{design, row};
 use crate::results::*;
 use stats::{NoEvidenceReason, Verdict};
 
-/// Texts are not at hand: a file is named without lines.
+/// The texts are not known, so an edit has no lines.
 const NO_LINES: fn(&str, &Digest, &Digest) -> TextEdit = |path, _, _| TextEdit::unknown(path);
 
 type RunScores = [f64; 3];
@@ -37,7 +37,7 @@ fn set(label: &str, values: &[RunScores]) -> ResultSet {
     gather(manifest(label, &[("mine", "command")]), rows("mine", values))
 }
 
-/// Probes enough that the noise of grading does not decide.
+/// Enough probes that the noise of grading does not decide.
 const MANY: u32 = 20;
 
 /// The same rows for each of many probes.
@@ -127,7 +127,7 @@ fn changed_methods_alone_make_a_family() {
     assert_eq!(unchanged.fixtures.unchanged.len(), 4);
 }
 
-/// The rows of `mine`, with other keys where the values are other ones: the method was edited.
+/// The rows of `mine` after an edit: rows with other values have other keys.
 fn edited(values: &[RunScores], before: &[RunScores]) -> Vec<Row> {
     let mut edited = rows("mine", values);
     for (row, (now, then)) in edited.iter_mut().zip(values.iter().flatten().zip(before.iter().flatten())) {
@@ -193,11 +193,11 @@ fn edits_are_named_and_a_served_model_that_changed_is_a_warning() {
     now.design.methods[0].target_tokens = Some(150);
     then.design.methods[0].target_tokens = Some(2000);
     let model = |prompt: &str, effort: Option<&str>| {
-        let mut asked = crate::results::fakes::asked("mine", "test/agent-1");
-        asked.prompt = Some(Digest::hash(prompt));
-        asked.prompt_path = Some("prompts/mine.md".into());
-        asked.settings.effort = effort.map(str::to_owned);
-        Some(asked)
+        let mut info = crate::results::fakes::model_info("mine", "test/agent-1");
+        info.prompt = Some(Digest::hash(prompt));
+        info.prompt_path = Some("prompts/mine.md".into());
+        info.settings.effort = effort.map(str::to_owned);
+        Some(info)
     };
     now.design.methods[0].model = model("now", Some("high"));
     then.design.methods[0].model = model("then", None);
@@ -301,7 +301,8 @@ fn the_gate_names_what_got_worse_in_a_line() {
     assert!(regressions(&compared(&set("a", &A), &set("b", &B))).is_empty());
 }
 
-/// Rows of a constraint that contexts have or lost, whose answers get this grade from a model or from rules.
+/// A set whose contexts have or lost a constraint, and whose answers get this grade from a model or from the built-in
+/// rules.
 fn constraint(class: FactClass, grade: f64, is_by_rules: bool) -> ResultSet {
     let mut manifest = manifest("a", &[("mine", "command")]);
     manifest.design.judges[0].lexical = is_by_rules;
@@ -341,7 +342,7 @@ fn without_a_judge_a_lost_constraint_is_a_warning() {
     assert_eq!(unconfirmed_losses(&found).len(), 4);
 }
 
-/// The comparison of a side whose method failed these chains with one that failed none.
+/// Compares a side whose method failed these chains with one that failed none.
 fn failing(chains: &[(&str, u32)], deterministic: bool) -> Comparison {
     let design = |mut manifest: Manifest| {
         manifest.design.methods[0].deterministic = deterministic;

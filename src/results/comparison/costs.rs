@@ -1,4 +1,4 @@
-//! What a method takes on both sides of a comparison.
+//! What a method costs on both sides of a comparison.
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub struct CostChange {
 }
 
 impl CostChange {
-    /// The change as a part of the baseline: 0.75 is 75% more. `None` where a side is unknown or the baseline is 0.
+    /// The change relative to the baseline: 0.75 is 75% more. `None` where a side is unknown or the baseline is 0.
     pub fn relative(&self) -> Option<f64> {
         let (before, after) = (self.before?, self.after?);
         (before > 0.0).then(|| after / before - 1.0)
@@ -30,7 +30,7 @@ impl CostChange {
     }
 }
 
-/// What a method takes on both sides, on what both have.
+/// What a method costs on both sides, over what both have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CostChanges {
     /// Tokens of a context, the geometric mean over fixtures.
@@ -45,9 +45,9 @@ pub struct CostChanges {
 
 impl CostChanges {
     pub(super) fn from_matched(matched: &ComparedVariants<'_>) -> CostChanges {
-        let (own, theirs) = (matched.probes.keys().copied().collect(), matched.probes.values().copied().collect());
-        let after = Answers::new(matched.judged, matched.pair.a.place, &own);
-        let before = Answers::new(matched.baseline, matched.pair.b.place, &theirs);
+        let (judged, baseline) = (matched.probes.keys().copied().collect(), matched.probes.values().copied().collect());
+        let after = Answers::new(matched.judged, matched.pair.a.place, &judged);
+        let before = Answers::new(matched.baseline, matched.pair.b.place, &baseline);
         let [paid, paid_before] = matched.methods().map(|(set, method)| compression_cost(set, method));
         CostChanges {
             tokens: CostChange {

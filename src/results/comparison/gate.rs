@@ -1,4 +1,4 @@
-//! The gate: what got worse, a line each.
+//! The gate: what got worse, with a line for each regression.
 
 use super::changes::ProbeFact;
 use super::lost_constraints::LostConstraint;
@@ -26,7 +26,7 @@ impl Regression {
     }
 }
 
-/// All regressions of a comparison: of the mean over the methods tested, then of each method, in the order of tables.
+/// All regressions of a comparison: of the mean over the tested methods, then of each method, in the order of tables.
 pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
     let primary = comparison.primary.as_ref().filter(|judged| judged.verdict == Verdict::Regressed);
     let primary = primary.map(|judged| Regression {
@@ -47,21 +47,22 @@ pub fn regressions(comparison: &Comparison) -> Vec<Regression> {
 
 /// The method that lost most, with its share of all losses: the mean alone does not say where to look.
 fn largest_loss(comparison: &Comparison) -> String {
-    let lost = comparison.methods.iter().filter_map(|(method, compared)| {
+    let losses = comparison.methods.iter().filter_map(|(method, compared)| {
         let loss = -compared.overall.as_ref()?.difference_all;
         (loss > 0.0).then_some((method, loss))
     });
-    let lost: Vec<(&String, f64)> = lost.collect();
-    let all: f64 = lost.iter().map(|(_, loss)| loss).sum();
-    let most = lost.into_iter().reduce(|most, next| if next.1 > most.1 { next } else { most });
-    most.map(|(method, loss)| {
-        say!(
-            "; the largest share is that of {method} ({:.0}% of all losses)",
-            "；其中 {method} 占比最大（全部损失的 {:.0}%）",
-            100.0 * loss / all
-        )
-    })
-    .unwrap_or_default()
+    let losses: Vec<(&String, f64)> = losses.collect();
+    let all: f64 = losses.iter().map(|(_, loss)| loss).sum();
+    let largest = losses.into_iter().reduce(|largest, next| if next.1 > largest.1 { next } else { largest });
+    largest
+        .map(|(method, loss)| {
+            say!(
+                "; the largest share is that of {method} ({:.0}% of all losses)",
+                "；其中 {method} 占比最大（全部损失的 {:.0}%）",
+                100.0 * loss / all
+            )
+        })
+        .unwrap_or_default()
 }
 
 fn method_regressions(comparison: &Comparison, method: &str, compared: &MethodComparison) -> Vec<Regression> {
@@ -94,7 +95,7 @@ fn method_regressions(comparison: &Comparison, method: &str, compared: &MethodCo
     scores.chain(needed).chain(constraints).chain(reliability).collect()
 }
 
-/// Losses that would be regressions had the judge not changed, a sentence each.
+/// A sentence for each loss that would be a regression if the judge had not changed.
 pub fn drifted_losses(comparison: &Comparison) -> Vec<String> {
     let mean = comparison.primary.iter().filter(|judged| is_drifted_loss(judged)).map(|judged| {
         let (count, difference) = (comparison.tested, describe_difference(judged, comparison));
@@ -116,7 +117,8 @@ fn is_drifted_loss(judged: &DifferenceTest) -> bool {
     judged.reason == Some(NoEvidenceReason::JudgeDrift) && judged.difference < 0.0
 }
 
-/// Constraints that contexts have lost by literal rules while no judge graded the answers: no regression, but worth a look.
+/// Constraints that contexts lost by literal rules, while no judge graded the answers: no regressions, but worth a
+/// look.
 pub fn unconfirmed_losses(comparison: &Comparison) -> Vec<String> {
     let lost = comparison
         .methods
@@ -142,10 +144,10 @@ fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
     )
 }
 
-/// The name of a lost constraint among what can regress.
+/// What a lost constraint is called in [`Regression::what`].
 const CONSTRAINT: &str = "constraint";
 
-/// The name of the needed-later recall among what can regress.
+/// What the needed-later recall is called there.
 const NEEDED: &str = "needed";
 
 /// `-1.00 [-1.31, -0.69] on 4 of 8 fixtures, the others unchanged (over all -0.50), p 0.003, against main`.
@@ -176,9 +178,9 @@ fn probability(p: f64) -> String {
     if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// Methods whose `overall` could lose over a point unseen, each with the smallest detectable change where there is
-/// one on the scale. A method that differs by the same on all fixtures says nothing about noise, and one with a verdict
-/// was seen: neither is among them, nor is one that changed in too few fixtures for a test, which is said otherwise.
+/// Methods whose `overall` could lose more than a point unnoticed, each with the smallest detectable change if there is
+/// one on the scale. Not listed are methods that differ by the same on all fixtures (they say nothing about noise),
+/// methods with a verdict, and methods that changed in too few fixtures for a test (another note says so).
 pub fn underpowered_methods(comparison: &Comparison) -> Vec<(&str, Option<f64>)> {
     let overall = comparison.methods.iter().filter_map(|(method, compared)| Some((method, compared.overall.as_ref()?)));
     let blind =
@@ -186,7 +188,7 @@ pub fn underpowered_methods(comparison: &Comparison) -> Vec<(&str, Option<f64>)>
     blind.map(|(method, judged)| (method.as_str(), judged.mdd)).collect()
 }
 
-/// Every chain that fails now and did not in the baseline, with its method.
+/// Every chain that fails now and did not fail in the baseline, with its method.
 pub fn newly_failing(comparison: &Comparison) -> impl Iterator<Item = (&str, &FailedChain)> {
     comparison.methods.iter().flat_map(|(method, compared)| {
         compared.reliability.newly_failing.iter().map(move |chain| (method.as_str(), chain))

@@ -1,8 +1,8 @@
-//! Constraints of the user that contexts of the baseline have and most of the judged side lost.
+//! Constraints of the user that contexts of the baseline have, and that most contexts of the judged side lost.
 //!
 //! One lost prohibition can cost more than a lower score, so it fails the gate by itself. Literal rules overlook one
-//! rewording in ten: of twelve reworded constraints one or more looks lost in 72% of contexts. So the gate fails only
-//! where a judge graded the answers too and none of them has the constraint; otherwise the loss is a warning.
+//! rewording in ten: of twelve reworded constraints, at least one looks lost in 72% of contexts. So the gate fails only
+//! if a judge graded the answers, too, and found the constraint in none of them; otherwise the loss is a warning.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,8 @@ use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::{Grade, equal_range};
 use stats::thresholds::GOOD;
 
-/// A fact of a probe with the tag `constraint` that most chains of the baseline have and most of the judged side lack.
+/// A fact of a probe with the tag `constraint` that most chains of the baseline have and most chains of the judged side
+/// lack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LostConstraint {
     /// The constraint.
@@ -25,11 +26,12 @@ pub struct LostConstraint {
     pub lost: usize,
     /// All distinct chains.
     pub chains: usize,
-    /// Whether a model judged the answers of these chains and found it in none: then the gate fails.
+    /// Whether a model judged the answers of these chains and found the constraint in none: then the gate fails.
     pub is_confirmed: bool,
 }
 
-/// The constraints that a method lost, in the order of the matrix. What a judge finds in an answer is not lost.
+/// The constraints that a method lost, in the order of the matrix. A constraint that a judge finds in an answer is not
+/// lost.
 pub(super) fn lost_constraints(matched: &ComparedVariants<'_>) -> Vec<LostConstraint> {
     matched.probes.iter().flat_map(|(probe, other)| lost_of_probe(matched, *probe, *other)).collect()
 }
@@ -37,32 +39,32 @@ pub(super) fn lost_constraints(matched: &ComparedVariants<'_>) -> Vec<LostConstr
 fn lost_of_probe(matched: &ComparedVariants<'_>, probe: usize, other: usize) -> Vec<LostConstraint> {
     let Some(at) = matched.judged.probes.get(probe) else { return Vec::new() };
     let Some(fixture) = matched.judged.fixture_name(at.fixture) else { return Vec::new() };
-    let own = chains(matched.judged, matched.pair.a.place, probe);
-    let theirs = chains(matched.baseline, matched.pair.b.place, other);
-    let mut found = Vec::new();
+    let judged = chains(matched.judged, matched.pair.a.place, probe);
+    let baseline = chains(matched.baseline, matched.pair.b.place, other);
+    let mut losses = Vec::new();
     for (fact, name) in at.facts.iter().enumerate() {
-        let kept = theirs.iter().filter(|chain| chain.has(fact)).count();
-        let lost: Vec<&Chain> = own.iter().filter(|chain| chain.lacks(fact)).collect();
-        let judged: Vec<bool> = lost.iter().filter_map(|chain| chain.found_by_judge).collect();
-        if 2 * kept > theirs.len() && 2 * lost.len() > own.len() && !judged.contains(&true) {
+        let kept = baseline.iter().filter(|chain| chain.has(fact)).count();
+        let lost: Vec<&Chain> = judged.iter().filter(|chain| chain.lacks(fact)).collect();
+        let verdicts: Vec<bool> = lost.iter().filter_map(|chain| chain.found_by_judge).collect();
+        if 2 * kept > baseline.len() && 2 * lost.len() > judged.len() && !verdicts.contains(&true) {
             let (fixture, probe) = (fixture.to_owned(), at.id.clone());
-            found.push(LostConstraint {
+            losses.push(LostConstraint {
                 fact: ProbeFact { fixture, point: at.point, probe, fact: name.clone() },
                 lost: lost.len(),
-                chains: own.len(),
-                is_confirmed: !judged.is_empty(),
+                chains: judged.len(),
+                is_confirmed: !verdicts.is_empty(),
             });
         }
     }
-    found
+    losses
 }
 
-/// One compression that a probe was asked of, however many runs share it.
+/// One compression on which a probe was asked, however many runs share it.
 #[derive(Clone, Debug, Default)]
 struct Chain {
-    /// By expected fact, whether each answer's context has it; `None` where it cannot be read.
+    /// By answer and expected fact, whether the context has the fact; `None` if the context cannot be read.
     present: Vec<Vec<Option<bool>>>,
-    /// Whether a model judged an answer, and graded one as having what was asked for.
+    /// Whether a judge that is a model graded an answer as complete; `None` if none graded any.
     found_by_judge: Option<bool>,
 }
 
@@ -80,22 +82,21 @@ impl Chain {
 /// The distinct chains of a probe with the tag `constraint`; none of another.
 fn chains(set: &ResultSet, variant: usize, probe: usize) -> Vec<Chain> {
     let answers = equal_range(set.answers(variant), |measured| measured.at.probe, probe);
-    let mut found: BTreeMap<Option<KeyHalf>, Chain> = BTreeMap::new();
+    let mut chains: BTreeMap<Option<KeyHalf>, Chain> = BTreeMap::new();
     for measured in answers.iter().filter(|measured| measured.is_constraint) {
         let grades = equal_range(set.grades(variant), |grade| grade.at.cell(), measured.at.cell());
         let compression = grades.first().map(|grade| grade.keys[0]);
-        let chain = found.entry(compression).or_default();
+        let chain = chains.entry(compression).or_default();
         chain.present.push(measured.facts.iter().map(|fact| fact.is_present()).collect());
-        let own = grades.iter().filter(|grade| grade.at == measured.at && is_by_model(set, grade));
-        for grade in own {
+        for grade in grades.iter().filter(|grade| grade.at == measured.at && is_by_model(set, grade)) {
             let is_found = grade.dimensions.get(Dimension::Completeness).is_some_and(|score| score >= GOOD);
             chain.found_by_judge = Some(is_found || chain.found_by_judge == Some(true));
         }
     }
-    found.into_values().collect()
+    chains.into_values().collect()
 }
 
-/// The built-in rules are no judge of what literal rules overlook.
+/// Whether a model gave the grade. The built-in rules cannot judge what literal rules overlook.
 fn is_by_model(set: &ResultSet, grade: &Grade) -> bool {
     set.design().judges.get(grade.judge).is_some_and(|judge| !judge.lexical)
 }

@@ -55,11 +55,11 @@ pub fn compare(
     find: FindTextEdit<'_>,
 ) -> Result<Comparison, Incomparable> {
     let (pairs, unmatched) = pair_variants(&judged, &baseline)?;
-    let found = incompatibilities(judged.set, baseline.set, &pairs);
-    if found.iter().any(|barrier| !barrier.is_allowed_by(scope)) {
-        return Err(Incomparable { differences: found, scope });
+    let differences = incompatibilities(judged.set, baseline.set, &pairs);
+    if differences.iter().any(|difference| !difference.is_allowed_by(scope)) {
+        return Err(Incomparable { differences, scope });
     }
-    let probes = matched_probes(judged.set, baseline.set, &found);
+    let probes = matched_probes(judged.set, baseline.set, &differences);
     let excluded = excluded_of(&[judged.set, baseline.set], baseline.set);
     let left_out: BTreeSet<Dimension> = excluded.iter().map(|excluded| excluded.dimension).collect();
     let rows = pair_rows(judged.set, baseline.set, &probes, &left_out, &pairs, find);
@@ -130,7 +130,7 @@ fn pair_variants<'s>(
         let what = say!("the methods: none has the same name ({})", "方法：没有同名的（{}）", unmatched.join(", "));
         return Err(Incomparable { differences: vec![Incompatibility::new(what)], scope: ComparisonScope::All });
     }
-    // naming a method asks for that one alone: the others are no loss
+    // If a side names a method, only this method is wanted, so the others are not missing.
     let named = judged.method.is_some() || baseline.method.is_some();
     Ok((pairs, if named { Vec::new() } else { unmatched }))
 }
@@ -138,7 +138,7 @@ fn pair_variants<'s>(
 /// The variants of a side that were asked for.
 fn chosen<'s>(side: &Side<'s>) -> Result<Vec<VariantRef<'s>>, Incomparable> {
     let variants: Vec<VariantRef<'_>> = (side.set.variant_refs())
-        .filter(|of| side.method.is_none_or(|wanted| of.variant.key == wanted || of.method.name == wanted))
+        .filter(|own| side.method.is_none_or(|wanted| own.variant.key == wanted || own.method.name == wanted))
         .collect();
     match side.method.filter(|_| variants.is_empty()) {
         Some(method) => Err(Incomparable::no_such_method(&side.set.manifest.label, method, &side.set.variants)),
@@ -146,31 +146,33 @@ fn chosen<'s>(side: &Side<'s>) -> Result<Vec<VariantRef<'s>>, Incomparable> {
     }
 }
 
-/// Whether two variants are a pair: of one name unless both were named, and read by one answerer where there are several.
+/// Whether two variants are a pair: they have the same name, unless the user named both, and the same answerer, unless
+/// each method has only one.
 fn is_pair(judged: &Side<'_>, baseline: &Side<'_>, explicit: bool, a: &VariantRef<'_>, b: &VariantRef<'_>) -> bool {
     let same_answerer = a.variant.answerer == b.variant.answerer
         || (has_one_answerer(judged.set, a) && has_one_answerer(baseline.set, b));
     same_answerer && (explicit || a.method.name == b.method.name)
 }
 
-/// Whether the method of a variant has no other one.
-fn has_one_answerer(set: &ResultSet, of: &VariantRef<'_>) -> bool {
-    set.variants.iter().filter(|other| other.method == of.variant.method).count() == 1
+/// Whether the method of a variant has only this answerer.
+fn has_one_answerer(set: &ResultSet, own: &VariantRef<'_>) -> bool {
+    set.variants.iter().filter(|other| other.method == own.variant.method).count() == 1
 }
 
-/// The probes that both sides asked alike, by their places on either side.
-fn matched_probes(a: &ResultSet, b: &ResultSet, found: &[Incompatibility]) -> BTreeMap<usize, usize> {
-    let barred: BTreeSet<&str> = found.iter().filter_map(|barrier| barrier.excluded_fixture.as_deref()).collect();
+/// The probes that are the same on both sides, by their places on either side.
+fn matched_probes(a: &ResultSet, b: &ResultSet, differences: &[Incompatibility]) -> BTreeMap<usize, usize> {
+    let excluded: BTreeSet<&str> =
+        differences.iter().filter_map(|difference| difference.excluded_fixture.as_deref()).collect();
     let there: BTreeMap<_, usize> =
         b.probes.iter().enumerate().filter_map(|(ix, probe)| Some((identity(b, probe)?, ix))).collect();
-    let alike = a.probes.iter().enumerate().filter_map(|(ix, probe)| {
-        let key = identity(a, probe).filter(|(fixture, ..)| !barred.contains(fixture))?;
+    let matched = a.probes.iter().enumerate().filter_map(|(ix, probe)| {
+        let key = identity(a, probe).filter(|(fixture, ..)| !excluded.contains(fixture))?;
         Some((ix, *there.get(&key)?))
     });
-    alike.collect()
+    matched.collect()
 }
 
-/// What makes probes of two sets the same one.
+/// Identifies a probe across sets.
 fn identity<'s>(set: &'s ResultSet, probe: &'s ProbeAt) -> Option<(&'s str, u32, &'s str, Digest)> {
     Some((set.fixture_name(probe.fixture)?, probe.point, &probe.id, probe.digest))
 }
@@ -186,10 +188,10 @@ fn asked(set: &ResultSet, probes: &BTreeMap<usize, usize>) -> BTreeSet<(String, 
     places.filter_map(|at| Some((set.fixture_name(at.fixture)?.to_owned(), at.point, at.id.clone()))).collect()
 }
 
-/// The part by which contexts of equal size may differ in tokens.
+/// How much the tokens of contexts may differ, as a part of the smaller size, and still count as the same size.
 const SIZE_TOLERANCE: f64 = 0.1;
 
-/// One pair before its differences are judged among all others.
+/// One pair of methods before its differences are tested together with all others.
 struct PairRow<'s> {
     key: String,
     against: String,
@@ -237,7 +239,7 @@ impl<'s> PairRow<'s> {
         }
     }
 
-    /// Whether there is anything to compare: a cell, a recall or a rule on both sides, or a failure on one.
+    /// Whether there is anything to compare: a cell, a recall or a constraint on both sides, or a failure on one.
     fn has_common_part(&self) -> bool {
         let contexts = self.needed.is_some() || self.differences.constraints.has_both_denominators();
         contexts || self.fixtures.compared() > 0 || self.chains.counts().iter().any(|counts| counts.failed > 0)
@@ -249,7 +251,7 @@ impl<'s> PairRow<'s> {
     }
 }
 
-/// The differences of `overall` and of each dimension over the fixtures that changed; where none did, over all of them.
+/// The differences of `overall` and of each dimension over the fixtures that changed, or over all if none did.
 fn paired_differences(
     matched: &ComparedVariants<'_>,
     fixtures: &FixtureChanges,
@@ -276,14 +278,15 @@ fn paired_differences(
     (overall, dimensions.collect())
 }
 
-/// The probes that were judged on both sides, of those that were due on both; `overall` is over the same dimensions.
+/// For each side, the probes that were judged on both sides, of those that were due on both, with `overall` over the
+/// same dimensions.
 fn common_selections<'s>(matched: &ComparedVariants<'s>) -> [Selection<'s>; 2] {
     let ComparedVariants { judged, baseline, pair, excluded, .. } = *matched;
     let (scores_a, scores_b) = (&judged.scores, &baseline.scores);
     let (judged_a, judged_b) = (scores_a.judged(pair.a.place), scores_b.judged(pair.b.place));
     let both = matched.probes.iter().filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
     let (kept_a, kept_b): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
-    // Where a side compressed nothing, there is nothing to compare, and nothing is missing.
+    // Where a side compressed nothing, there is nothing to compare, so nothing is missing.
     let (apart_a, apart_b) = (judged.probes_apart(pair.a.place), baseline.probes_apart(pair.b.place));
     let due = matched.probes.iter().filter(|(a, b)| !apart_a.contains(a) && !apart_b.contains(b));
     let (due_a, due_b): (Subset, Subset) = due.map(|(a, b)| (*a, *b)).unzip();
@@ -292,14 +295,14 @@ fn common_selections<'s>(matched: &ComparedVariants<'s>) -> [Selection<'s>; 2] {
     [a, b]
 }
 
-/// The probes of the tested fixtures that were graded, or graded on one dimension.
+/// How many probes of the tested fixtures were graded, or were graded on one dimension.
 fn graded_items(set: &ResultSet, fixtures: &FixtureChanges, kept: &Subset, measured: Option<Dimension>) -> usize {
     let graded = kept.iter().filter(|probe| measured.is_none_or(|dimension| set.scores.measures(**probe, dimension)));
     let names = graded.filter_map(|probe| set.fixture_name(set.scores.fixture_of(*probe)?));
     names.filter(|name| fixtures.has_part_in_tests(name)).count()
 }
 
-/// The runs of both sides, fixture by fixture, where they have a cell in common. Fixtures are known by their names.
+/// The runs of both sides, for each fixture with a common cell. Fixtures are matched by name.
 fn by_fixture<'m>(
     matched: &ComparedVariants<'m>,
     fixtures: &FixtureChanges,
@@ -329,7 +332,7 @@ fn pair_rows<'s>(
     matched.map(|matched| PairRow::new(matched, find)).collect()
 }
 
-/// The verdicts of all pairs: the changed ones in families.
+/// The verdicts of all pairs. The pairs that changed are tested in families.
 fn verdicts(rows: &[PairRow<'_>]) -> FamilyVerdicts {
     let changed: Vec<MethodDifferences> = rows.iter().filter(|row| !row.is_unchanged()).map(PairRow::tests).collect();
     let families = stats::family_verdicts(&changed);
@@ -341,7 +344,8 @@ fn verdicts(rows: &[PairRow<'_>]) -> FamilyVerdicts {
     FamilyVerdicts { methods: methods.collect(), ..families }
 }
 
-/// The verdicts that are the same without the answers that the token limit cut off; the others become no evidence.
+/// Keeps the verdicts that are the same without the answers that the token limit cut off; the others become no
+/// evidence.
 fn unless_truncated(
     whole: FamilyVerdicts,
     rows: &[PairRow<'_>],
@@ -364,7 +368,7 @@ fn unless_truncated(
     FamilyVerdicts { primary, methods, ..whole }
 }
 
-/// Joins rows with their verdicts, and judges the failures of all of them together.
+/// Joins rows with their verdicts, and tests the failures of all rows together.
 fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComparison> {
     let counts: Vec<_> = rows.iter().map(|row| row.chains.counts()).collect();
     let failures = stats::failure_tests(&counts);
@@ -375,9 +379,9 @@ fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComp
     for ((row, verdicts), failures) in rows.into_iter().zip(families.methods).zip(&failures) {
         let needed = row.needed.as_ref().and_then(|paired| match row.has_same_contexts {
             true => Some(unchanged_test(paired)),
-            false => recalls.next().map(|found| match row.unequal_tokens {
-                Some([own, other]) if own > other => found.unless_improved_by_size(),
-                _ => found,
+            false => recalls.next().map(|test| match row.unequal_tokens {
+                Some([own, other]) if own > other => test.unless_improved_by_size(),
+                _ => test,
             }),
         });
         let reliability = row.chains.judged(failures);
@@ -386,7 +390,7 @@ fn judge(rows: Vec<PairRow<'_>>, families: FamilyVerdicts) -> Ordered<MethodComp
     methods
 }
 
-/// The test where nothing changed.
+/// The test of a pair in which nothing changed.
 fn unchanged_test(paired: &Paired) -> DifferenceTest {
     DifferenceTest::unchanged(paired.estimate().clusters)
 }
@@ -416,7 +420,7 @@ impl PairRow<'_> {
         }
     }
 
-    /// Takes the missing shares of a row over the same sides that has all their cells: what was left out on purpose is
+    /// Takes the missing shares from a row of the same pair that has all cells: cells that were left out on purpose are
     /// not missing.
     fn take_missing_shares(&mut self, whole: &PairRow<'_>) {
         if let Some((own, whole)) = self.overall.as_mut().zip(whole.overall.as_ref()) {
@@ -435,7 +439,7 @@ impl PairRow<'_> {
         MethodDifferences { overall: self.overall.clone(), dimensions }
     }
 
-    /// The verdicts where nothing changed.
+    /// The verdicts of a pair in which nothing changed.
     fn unchanged(&self) -> MethodVerdicts {
         MethodVerdicts {
             overall: self.overall.as_ref().map(unchanged_test),

@@ -1,8 +1,8 @@
 //! Whether a method fails more often by its own fault than its baseline, on these fixtures.
 //!
-//! The unit is the *chain*, a fixture in a run: it has failed if the method failed anywhere in it. Cells are no unit, for
-//! a failed compression takes all cells below it along. One compression of a deterministic method serves all runs, so
-//! that its runs are one chain: three copies of one failure are no more evidence than one.
+//! The unit is the *chain*, a fixture in a run. A chain failed if the method failed anywhere in it. Cells would be a
+//! poor unit, because all cells below a failed compression fail with it. One compression of a deterministic method
+//! serves all runs, so these runs are one chain: three copies of one failure are no more evidence than one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,24 +15,24 @@ use crate::results::result_set::{ResultSet, VariantRef};
 use base::say;
 use stats::{FailureCounts, FailureTest};
 
-/// How often a method failed by itself, on both sides.
+/// How often a method failed by its own fault, on both sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Reliability {
     /// Chains that the method failed.
     pub failed: usize,
-    /// Of so many that were run.
+    /// Chains that were run.
     pub chains: usize,
-    /// Chains that the baseline failed.
+    /// Chains that the method failed in the baseline.
     pub baseline_failed: usize,
-    /// Of so many chains that were run.
+    /// Chains that were run in the baseline.
     pub baseline_chains: usize,
-    /// One-sided p of the exact test within fixtures, by itself.
+    /// One-sided p of the exact test within fixtures, not adjusted.
     pub p: f64,
-    /// The same adjusted for all methods, by Holm.
+    /// The same p, adjusted for all methods by Holm.
     pub p_adjusted: f64,
-    /// Worse on these fixtures: an adjusted p of at most .025, and 2 percentage points more.
+    /// Worse on these fixtures: an adjusted p of at most .025, and at least 2 percentage points more failures.
     pub regressed: bool,
-    /// Every chain that fails now and did not in the baseline.
+    /// Every chain that fails now and did not fail in the baseline.
     pub newly_failing: Vec<FailedChain>,
 }
 
@@ -58,7 +58,7 @@ impl std::fmt::Display for FailedChain {
     }
 }
 
-/// The chains of a method on one fixture: those that were run, and what failed.
+/// The chains of a method on one fixture: those that were run, and the first failure of those that failed.
 #[derive(Default)]
 struct Chains<'s> {
     observed: BTreeSet<Option<u32>>,
@@ -83,7 +83,7 @@ impl<'s> ChainPairs<'s> {
         ChainPairs { fixtures }
     }
 
-    /// What the test of the method rests on.
+    /// The counts of each fixture, from which the method is tested.
     pub(in crate::results) fn counts(&self) -> Vec<FailureCounts> {
         let counts = self.fixtures.values().map(|(own, base)| FailureCounts {
             failed: own.failed.len(),
@@ -110,42 +110,41 @@ impl<'s> ChainPairs<'s> {
     }
 
     fn newly_failing(&self) -> Vec<FailedChain> {
-        let mut found = Vec::new();
+        let mut chains = Vec::new();
         for (fixture, (own, base)) in self.fixtures.iter().filter(|(_, (_, base))| !base.failed.contains_key(&None)) {
             let new = own.failed.iter().filter(|(run, _)| !base.failed.contains_key(run));
-            found.extend(new.map(|(run, failure)| FailedChain {
+            chains.extend(new.map(|(run, failure)| FailedChain {
                 fixture: (*fixture).to_owned(),
                 run: *run,
                 message: failure.message.lines().next().unwrap_or_default().to_owned(),
             }));
         }
-        found
+        chains
     }
 }
 
-/// The chain of a run; all runs have one where one compression serves them.
+/// The chain of a run: the run itself, or `None` if one compression serves all runs.
 fn chain_of(method: &MethodInfo, run: u32) -> Option<u32> {
     (!method.deterministic).then_some(run)
 }
 
-/// The chains of a method with its answerer, by fixture: a chain was run if it failed, or if a cell of it was judged.
-fn chains<'s>(set: &'s ResultSet, of: &VariantRef<'_>) -> BTreeMap<&'s str, Chains<'s>> {
-    let mut found: BTreeMap<&str, Chains<'_>> = BTreeMap::new();
-    for grade in set.grades(of.place) {
+/// The chains of a variant, by fixture. A chain was run if it failed, or if one of its cells was judged.
+fn chains<'s>(set: &'s ResultSet, own: &VariantRef<'_>) -> BTreeMap<&'s str, Chains<'s>> {
+    let mut fixtures: BTreeMap<&str, Chains<'_>> = BTreeMap::new();
+    for grade in set.grades(own.place) {
         if let Some(fixture) = set.scores.fixture_of(grade.at.probe).and_then(|place| set.fixture_name(place)) {
-            found.entry(fixture).or_default().observed.insert(chain_of(of.method, grade.at.run));
+            fixtures.entry(fixture).or_default().observed.insert(chain_of(own.method, grade.at.run));
         }
     }
     for failure in set.manifest.failures.iter().filter(|failure| failure.blame == Blame::Method) {
         let Some(at) = failure.place.recorded_cell() else { continue };
-        let is_read = at.answerer.as_deref().is_none_or(|name| name == of.variant.answerer);
-        let is_own = *at.method == *of.method.name && is_read;
-        if is_own {
-            let chains = found.entry(&at.fixture).or_default();
-            let chain = chain_of(of.method, at.run);
+        let is_same_answerer = at.answerer.as_deref().is_none_or(|name| name == own.variant.answerer);
+        if *at.method == *own.method.name && is_same_answerer {
+            let chains = fixtures.entry(&at.fixture).or_default();
+            let chain = chain_of(own.method, at.run);
             chains.observed.insert(chain);
             chains.failed.entry(chain).or_insert(failure);
         }
     }
-    found
+    fixtures
 }

@@ -1,8 +1,8 @@
-//! What a comparison shows, as values: `comparison` in `summary.json`.
+//! The result of a comparison as values: `comparison` in `summary.json`.
 //!
-//! Two things change its verdicts afterwards. Where a change of the judge would explain one, all fixtures differ by about
-//! the same, and answers of the baseline are graded again. And each method that has other answers than the baseline is a
-//! try, as is the mean over those tested: an improvement has to hold among all of them.
+//! Two corrections change its verdicts afterwards. If all fixtures differ by about the same, a changed judge would
+//! explain the verdict, so answers of the baseline are graded again. And each method whose answers differ from the
+//! baseline is a try, as is the mean over the tested methods: an improvement has to hold among all tries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,53 +23,53 @@ use crate::results::files::tries::{Tries, Try};
 use crate::results::result_set::variant_designs;
 use stats::{self, DifferenceTest, NoEvidenceReason, Regrading};
 
-/// `comparison` in `summary.json`. Differences are the side that is judged minus the baseline.
+/// `comparison` in `summary.json`. Differences are the judged side minus the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What the baseline is called.
+    /// The name of the baseline.
     pub baseline: String,
-    /// Whether a winner is tested on fixtures that no try used: nothing is corrected for tries.
+    /// Whether a winner is tested on fixtures that no try used: nothing is corrected for tries then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub confirms: bool,
-    /// Whether fixtures were added until there was a verdict: p values count the looks.
+    /// Whether fixtures were added until there was a verdict: p values are corrected for the looks then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub until_decided: bool,
-    /// Whether models were asked once only on either side: chance between repetitions cannot be seen.
+    /// Whether models were asked only once on one of the sides, so that chance between repetitions cannot be seen.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub single_run: bool,
-    /// K: how many methods were tested, those changed in three fixtures or more.
+    /// K: the number of tested methods, which are those that changed in at least three fixtures.
     pub tested: usize,
-    /// The test of the mean over the methods tested; null where there are under two.
+    /// The test of the mean over the tested methods; null if there are fewer than two.
     pub primary: Option<DifferenceTest>,
-    /// Whether the judge was checked where its change would explain the verdict on the mean.
+    /// Whether the judge was checked, if a changed judge would explain the verdict on the mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftCheck>,
     /// The methods compared, by name on the judged side.
     pub methods: Ordered<MethodComparison>,
     /// Methods that only one side has.
     pub unmatched: Vec<String>,
-    /// Fixtures that both sides have alike.
+    /// Fixtures that are the same on both sides.
     pub fixtures: Vec<String>,
-    /// How many probes both sides asked alike.
+    /// How many probes are the same on both sides.
     pub probes: usize,
-    /// The same by fixture, point and id.
+    /// These probes by fixture, point and id.
     #[serde(skip)]
     pub asked: BTreeSet<(String, u32, String)>,
-    /// Probes of either side left out, for one side asked something else or not at all.
+    /// How many probes of either side are left out, because the other side asked something else or nothing there.
     pub left_out: usize,
-    /// The built-in rules stood in for a model on either side: every table says so.
+    /// Whether the built-in rules replaced a model on one of the sides, which every table says.
     pub lexical: bool,
     /// Dimensions that are left out on both sides, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<ExcludedDimension>,
-    /// What was edited of the whole pipeline.
+    /// Edits of the pipeline as a whole.
     pub edits: Vec<String>,
-    /// What differs and bars nothing, as sentences.
+    /// Differences that do not prevent the comparison, as sentences.
     pub warnings: Vec<String>,
 }
 
 impl Comparison {
-    /// The same with improvements that hold among all tries of their design.
+    /// Corrects improvements for the number of tries.
     pub fn among(mut self, tried: &Tried) -> Comparison {
         self.confirms = tried.confirms;
         if tried.confirms {
@@ -83,36 +83,37 @@ impl Comparison {
         self
     }
 
-    /// The same as one of several looks at a growing set of fixtures.
+    /// Tests the comparison as one of several looks at a growing set of fixtures.
     pub fn at_look(self) -> Comparison {
         Comparison { until_decided: true, ..self.with_tests(DifferenceTest::at_look) }
     }
 
-    /// What has a verdict that a judge that has changed would explain as well: methods, and `None` for their mean.
+    /// The methods with a verdict that a changed judge would explain as well; `None` stands for their mean.
     pub fn drift_subjects(&self) -> Vec<Option<String>> {
         let mean = self.primary.filter(DifferenceTest::may_be_drift).map(|_| None);
         let methods = self.methods.iter().filter(|(_, method)| method.may_be_drift());
         mean.into_iter().chain(methods.map(|(name, _)| Some(name.clone()))).collect()
     }
 
-    /// The same without the verdicts that the judges' change explains, as far as answers were graded again.
-    pub fn with_regradings(mut self, found: &Regradings) -> Comparison {
+    /// Removes the verdicts that a changed judge explains, as far as answers were graded again.
+    pub fn with_regradings(mut self, regradings: &Regradings) -> Comparison {
         if let Some(primary) = self.primary.as_mut().filter(|primary| primary.may_be_drift()) {
-            self.drift = Some(DriftCheck::new(found.primary.as_ref()));
-            take_back(primary, found.primary.as_ref().and_then(|regraded| regraded.overall.as_ref()));
+            let regraded = regradings.primary.as_ref();
+            self.drift = Some(DriftCheck::new(regraded));
+            take_back(primary, regraded.and_then(|regraded| regraded.overall.as_ref()));
         }
-        self.methods.iter_mut().for_each(|(name, method)| method.check_drift(found.methods.get(name)));
+        self.methods.iter_mut().for_each(|(name, method)| method.check_drift(regradings.methods.get(name)));
         self
     }
 
-    fn with_tests(mut self, of: impl Fn(DifferenceTest) -> DifferenceTest) -> Comparison {
+    fn with_tests(mut self, correct: impl Fn(DifferenceTest) -> DifferenceTest) -> Comparison {
         let tests = self.methods.values_mut().flat_map(MethodComparison::tests_mut);
-        tests.chain(self.primary.iter_mut()).for_each(|test| *test = of(*test));
+        tests.chain(self.primary.iter_mut()).for_each(|test| *test = correct(*test));
         self
     }
 
-    /// Whether a method, or the mean over methods, improved or regressed; of methods without scores, by what is needed
-    /// later.
+    /// Whether a method or the mean over methods improved or regressed. Methods without scores are judged by the
+    /// needed-later recall.
     pub fn has_verdict(&self) -> bool {
         let of_methods = self.methods.values().filter_map(|method| method.overall.or(method.needed));
         of_methods.chain(self.primary).any(|test| test.verdict != stats::Verdict::NoEvidence)
@@ -124,27 +125,27 @@ impl Comparison {
 pub struct MethodComparison {
     /// The baseline's method, which may have another name.
     pub against: String,
-    /// The fixtures by what became of them: the tests rest on those that changed.
+    /// The fixtures by how they changed; the tests include those that changed.
     pub fixtures: FixtureChanges,
     /// The difference of `overall`; null where nothing was measured on both sides.
     pub overall: Option<DifferenceTest>,
-    /// Of each dimension measured on both sides.
+    /// The difference of each dimension that was measured on both sides.
     pub dimensions: Ordered<DifferenceTest>,
     /// The difference of the needed-later recall; null where no point without a caveat has one on both sides.
     pub needed: Option<DifferenceTest>,
-    /// Tokens of a context, of the judged side and of the baseline, where they differ so that recalls are not compared
-    /// at equal size.
+    /// Tokens of a context on the judged side and in the baseline, if they differ so much that recalls are not compared
+    /// at the same size.
     pub unequal_tokens: Option<[f64; 2]>,
-    /// Whether the judge was checked where its change would explain a verdict.
+    /// Whether the judge was checked, if a changed judge would explain a verdict.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftCheck>,
     /// The method's own failures.
     pub reliability: Reliability,
-    /// What was edited of the method, as in `target_tokens: 2000 → 150`.
+    /// What was edited in the method, as in `target_tokens: 2000 → 150`.
     pub edits: Vec<String>,
-    /// The prompts and inputs among them, with the lines that differ.
+    /// The edited prompts and inputs, with the lines that differ.
     pub edited_texts: Vec<TextEdit>,
-    /// What it takes on both sides.
+    /// What it costs on both sides.
     pub costs: CostChanges,
     /// Facts with the tag `constraint` that most contexts of the baseline have and most of this side lost.
     pub constraints_lost: Vec<LostConstraint>,
@@ -165,7 +166,7 @@ impl MethodComparison {
         self.overall.iter_mut().chain(self.dimensions.values_mut()).chain(self.needed.iter_mut())
     }
 
-    /// Whether it was answered, or compressed where nothing is, and is another one than the baseline.
+    /// Whether its answers differ from the baseline, or, where nothing is answered, its contexts.
     fn is_try(&self) -> bool {
         match (&self.overall, &self.needed) {
             (Some(_), _) => self.fixtures.tested() > 0,
@@ -174,7 +175,7 @@ impl MethodComparison {
         }
     }
 
-    /// Whether it has a verdict on a score that a judge that has changed would explain.
+    /// Whether it has a verdict on a score that a changed judge would explain.
     fn may_be_drift(&self) -> bool {
         self.overall.iter().chain(self.dimensions.values()).any(DifferenceTest::may_be_drift)
     }
@@ -204,9 +205,9 @@ impl MethodComparison {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum DriftCheck {
-    /// They were not: a judge that has changed would look like the verdict.
+    /// They were not: a changed judge would explain the verdict.
     Unchecked,
-    /// They were: verdicts that their shift explains are none.
+    /// They were: verdicts that the shift of their grades explains are removed.
     Checked(Regraded),
 }
 
@@ -216,15 +217,15 @@ impl DriftCheck {
     }
 }
 
-/// Takes a verdict back that the judge's shift explains.
+/// Removes a verdict that the judge's shift explains.
 fn take_back(test: &mut DifferenceTest, regrading: Option<&Regrading>) {
     if let Some(regrading) = regrading {
         *test = test.unless_drifted(regrading);
     }
 }
 
-/// The numbers of tries of a comparison, as far as `known` has them and else by the ledger of the baseline; and the entries
-/// that the ledger should have.
+/// The numbers of tries of a comparison, and the entries that the ledger of the baseline should have for it. The
+/// numbers come from `known` if it has them, otherwise from the ledger.
 pub fn count_tries(
     comparison: &Comparison,
     judged: &Design,

@@ -1,5 +1,5 @@
-//! One compression as it stands in `contexts.jsonl`: what it cost, and which needed references its context has; and as it
-//! stands in `constraints.jsonl`: whether its context has a rule that was put into the session.
+//! A line of `contexts.jsonl`: what one compression cost, and which needed references its context has. A line of
+//! `constraints.jsonl`: whether the context of one compression has the rule that was put into the session.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::measure::{InventedReferences, NeedState, NeededRecall, ReferenceSourc
 use lexical::claims::RulePosition;
 use sessions::references::ReferenceKind;
 
-/// One compression. What is unknown is null. `T` is all of a reference, or a part.
+/// One compression. Unknown values are null. `T` has the references, or the fields of them that figures need.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de>"))]
 pub struct ContextRow<T = Vec<ContextReference>> {
@@ -22,31 +22,31 @@ pub struct ContextRow<T = Vec<ContextReference>> {
     pub run: u32,
     /// The key of the compression that made the context.
     pub key: ActionKey,
-    /// Of the context as it was read: contexts with equal names are identical.
+    /// The digest of the context as it was read: equal digests mean identical contexts.
     pub context: Digest,
-    /// Tokens of the context; null where only its provider can read it.
+    /// Tokens of the context; null if only its provider can read it.
     pub tokens: Option<u64>,
-    /// Tokens of the messages it replaces.
+    /// Tokens of the messages that it replaces.
     pub replaced_tokens: u64,
-    /// Tokens of the user's messages that a vendor returned word for word beside its item; absent where the context is
-    /// not a vendor's.
+    /// Tokens of the user's messages that a vendor returned word for word with its item; absent if the context is not a
+    /// vendor's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_tokens: Option<u64>,
-    /// What the compression took when it was executed.
+    /// How long the compression took when it was executed.
     pub seconds: Option<f64>,
-    /// What it cost then; null where no price is known.
+    /// What it cost then, in dollars; null if no price is known.
     pub usd: Option<f64>,
-    /// Requests to a model that it takes.
+    /// The number of requests to a model.
     pub calls: u32,
-    /// Whether anything was compressed. `false`: the method kept all that it was to replace.
+    /// Whether anything was compressed; if not, the method kept everything that it was asked to replace.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub compressed: bool,
-    /// The needed references; null where the session uses none after the point, or the context cannot be read.
+    /// The needed references; null if the session uses none after the point, or the context cannot be read.
     pub needed: Option<ContextNeeded>,
-    /// The references of the context that the transcript before the point does not have; null where the log begins in the
+    /// The references of the context that the transcript before the point does not have; null if the log begins in the
     /// middle of a session, or the context cannot be read.
     pub invented: Option<InventedReferences>,
-    /// What is needed after the point, one entry a reference.
+    /// Each reference that is needed after the point.
     pub references: T,
 }
 
@@ -59,10 +59,10 @@ fn is_yes(compressed: &bool) -> bool {
     *compressed
 }
 
-/// A context as figures are made of it.
+/// A compression with only the fields that figures need.
 pub type ContextFigures = ContextRow<Vec<AgedReference>>;
 
-/// What survival by age takes of a needed reference.
+/// The fields of a needed reference that survival by age needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgedReference {
     /// As [`ContextReference::age`].
@@ -71,10 +71,10 @@ pub struct AgedReference {
     pub kept: bool,
 }
 
-/// What a context has of the needed references, beside what baselines of the same size have.
+/// The recall of needed references of a context, and of baselines of the same size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContextNeeded {
-    /// Of the context itself.
+    /// The recall of the context itself.
     #[serde(flatten)]
     pub own: NeededRecall,
     /// The recall of a bare list of references of the same size, newest first.
@@ -84,7 +84,7 @@ pub struct ContextNeeded {
 }
 
 impl ContextNeeded {
-    /// What the context has more than the newest messages of the same size.
+    /// The recall minus that of the newest messages of the same size.
     pub fn lift(&self) -> Option<f64> {
         Some(self.own.recall? - self.truncate?)
     }
@@ -103,22 +103,22 @@ pub struct ContextReference {
     pub distance: u32,
     /// Compressions since it last occurred, this one included.
     pub age: u32,
-    /// How the session had it at hand.
+    /// Whether it was carried along, or fetched again, when the session used it.
     pub state: NeedState,
     /// Whether the context has it, with a word about it.
     pub kept: bool,
 }
 
-/// A line of `constraints.jsonl`: one compression of a session with a rule in it.
+/// One compression of a session with a rule in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConstraintRow {
     /// The fixture's name.
     pub fixture: String,
-    /// The compression point, from 1: the rule has been through so many compressions.
+    /// The compression point, from 1, which is how many compressions the rule has been through.
     pub point: u32,
     /// The method's name.
     pub method: String,
-    /// The run: the first, in which alone rules are put in.
+    /// The run, which is the first: rules are put in only there.
     pub run: u32,
     /// The key of the compression that made the context.
     pub key: ActionKey,
@@ -129,7 +129,7 @@ pub struct ConstraintRow {
     pub rule: String,
     /// Where it was put.
     pub position: RulePosition,
-    /// Whether the context has it word for word; null where only its provider can read it.
+    /// Whether the context has it word for word; null if only its provider can read it.
     pub literal: Option<bool>,
     /// Whether the context has it word for word, or its object and a prohibition in one sentence.
     pub near_literal: Option<bool>,

@@ -1,6 +1,6 @@
-//! What the verdicts of a comparison were corrected for: what the judges of today give answers of the baseline, beside what
-//! these were given then, and the numbers of tries. A manifest keeps both, so that a comparison that is made anew sends
-//! nothing and comes to the same verdicts.
+//! What the verdicts of a comparison were corrected for: how today's judges grade answers of the baseline, compared
+//! with their grades then, and the numbers of tries. A manifest keeps both, so that repeating a comparison sends
+//! nothing and gives the same verdicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,17 @@ use stats::{Regrading, mean_of};
 /// The scores of one answer by dimension.
 pub type AnswerScores = BTreeMap<Dimension, f64>;
 
-/// Answers of a baseline that were graded again, by measure.
+/// How the grades of baseline answers moved when they were graded again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Regraded {
-    /// Of the mean over the dimensions; `None` where none was measured both times.
+    /// The mean over the dimensions; `None` if none was measured both times.
     pub overall: Option<Regrading>,
-    /// Of each dimension that was measured both times.
+    /// Each dimension that was measured both times.
     pub dimensions: BTreeMap<Dimension, Regrading>,
 }
 
 impl Regraded {
-    /// From the scores of the same answers, then and today. `overall` does without the dimensions that are `left_out`.
+    /// Compares the scores of the same answers, then and today. `overall` is without the dimensions `left_out`.
     pub fn between(answers: &[(AnswerScores, AnswerScores)], left_out: &BTreeSet<Dimension>) -> Regraded {
         let overall = regrade(answers, |scores| {
             let kept = scores.iter().filter(|(dimension, _)| !left_out.contains(dimension));
@@ -34,13 +34,13 @@ impl Regraded {
         Regraded { overall, dimensions: dimensions.collect() }
     }
 
-    /// Of the dimension with this name.
+    /// The dimension with this name.
     pub fn dimension(&self, name: &str) -> Option<&Regrading> {
         self.dimensions.iter().find(|(dimension, _)| dimension.name() == name).map(|(_, regrading)| regrading)
     }
 }
 
-/// The change of a score of answers that have it both times.
+/// How a score moved, over the answers that have it both times.
 fn regrade(
     answers: &[(AnswerScores, AnswerScores)],
     score: impl Fn(&AnswerScores) -> Option<f64>,
@@ -55,7 +55,7 @@ fn regrade(
 pub struct Regradings {
     /// When the run of the baseline began: a later run under its label has other answers.
     pub baseline: String,
-    /// For the mean over the methods tested.
+    /// For the mean over the tested methods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<Regraded>,
     /// By method of the judged side.
@@ -70,19 +70,19 @@ impl Regradings {
     }
 }
 
-/// The numbers of tries that the verdicts of a comparison are corrected for. A manifest keeps them: what is tried later
-/// changes nothing.
+/// The numbers of tries that the verdicts of a comparison are corrected for. A manifest keeps them, so that later tries
+/// change nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tried {
     /// When the run of the baseline began: a later run under its label has a ledger of its own.
     pub baseline: String,
-    /// Of the mean over the methods tested.
+    /// For the mean over the tested methods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<usize>,
     /// By method of the judged side.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub methods: BTreeMap<String, usize>,
-    /// Whether a winner was tested on fixtures that no try had used: then nothing is corrected.
+    /// Whether a winner was tested on fixtures that no try had used: nothing is corrected then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms: bool,
 }

@@ -25,59 +25,59 @@ pub struct Design {
     pub tail: TailMode,
     /// Whether judges saw the compacted context.
     pub judge_context: bool,
-    /// The answers that scores and verdicts are of.
+    /// Which answers have the scores and verdicts: those with a search or those without.
     #[serde(default, skip_serializing_if = "Book::is_closed")]
     pub primary: Book,
     /// The topic that compressions focus on.
     pub focus_topic: Option<String>,
     /// The methods that compress, ceiling and floor among them.
     pub methods: Vec<MethodInfo>,
-    /// The models that answered the probes; none where contexts alone were made.
+    /// The models that answered the probes; empty if only contexts were made.
     pub answerers: Vec<ModelInfo>,
     /// The models that graded the answers; several are a panel.
     pub judges: Vec<ModelInfo>,
-    /// By what the answers were graded.
+    /// The rubric that answers were graded by.
     pub rubric: RubricInfo,
     /// The transcripts and their probes.
     pub fixtures: Vec<FixtureInfo>,
-    /// Of the rules that are put into the transcripts; `None` where none are.
+    /// The digest of the rules that are put into the transcripts; `None` if none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constraints: Option<Digest>,
 }
 
-/// A method of the pipeline, with all that decides its contexts.
+/// A method of the pipeline, with everything that decides its contexts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodInfo {
     /// Its name, unique in the pipeline.
     pub name: String,
     /// Its strategy, as a pipeline writes it.
     pub strategy: String,
-    /// Who compresses, where a model does.
+    /// The model that compresses, if one does.
     pub model: Option<ModelInfo>,
-    /// The size asked for.
+    /// The size that the compression aims at.
     pub target_tokens: Option<u64>,
-    /// Where its prompt stands in the request, if not inside it: `system`, `last`.
+    /// Where its prompt is in the request, if not inline: `system`, `last`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
-    /// What it keeps verbatim beside its summary, as `20k`.
+    /// What it keeps verbatim besides its summary, as in `20k`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
     /// The tag of the reply that its summary is taken from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extract: Option<String>,
-    /// The newest tool results that stay, where old ones are masked.
+    /// How many of the newest tool results stay, if old ones are masked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_results: Option<u32>,
     /// Whether one compression serves all runs.
     pub deterministic: bool,
-    /// The names of those who answer from its contexts.
+    /// The names of the answerers that answer from its contexts.
     pub readers: Vec<String>,
-    /// The user's own program, where one compresses.
+    /// The user's own program, if one compresses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramInfo>,
 }
 
-/// A method's program: what decides its output, as a comparison names edits by it.
+/// The parts of a user's program that decide its output, and by which a comparison names edits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramInfo {
     /// The program and its arguments, as the pipeline gives them.
@@ -87,8 +87,8 @@ pub struct ProgramInfo {
     pub model: Option<String>,
     /// Its declared input files.
     pub inputs: BTreeMap<String, Digest>,
-    /// The names of its declared variables. Their values are part of the cache key alone: a manifest is shared, and a
-    /// short secret can be guessed from its digest.
+    /// The names of its declared variables. Their values are part of the cache key only, because a manifest is shared,
+    /// and a short secret can be guessed from its digest.
     pub variables: BTreeSet<String>,
     /// Whether one execution serves all runs.
     pub deterministic: bool,
@@ -106,42 +106,43 @@ impl ProgramInfo {
     }
 }
 
-/// A model in use: who is asked, with which settings and prompt.
+/// A model with its settings and prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
-    /// The variant's name; part of no comparison.
+    /// Its name in the pipeline, which no comparison looks at.
     pub name: String,
     /// `provider/model`.
     pub model: String,
-    /// Who the cache takes the endpoint for. Another one is a warning, not a bar.
+    /// The identity of its endpoint, as in cache keys. If it differs, a comparison warns but is not refused.
     pub endpoint: Endpoint,
     /// What is sent with each request: temperature, limits, effort.
     pub settings: Settings,
-    /// Of the prompt's text; `None` where there is no prompt.
+    /// The digest of the prompt's text; `None` if there is no prompt.
     pub prompt: Option<Digest>,
     /// The prompt's file; `None` for a built-in one.
     pub prompt_path: Option<String>,
     /// The built-in rules answer in place of a model: every report says so.
     pub lexical: bool,
-    /// Of an answerer, what is done with replies that the token limit cut off; `None` of others, and of older results.
+    /// What is done with an answerer's replies that the token limit cut off; `None` for other models, and in older
+    /// results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated_replies: Option<TruncatedReplies>,
-    /// Of an answerer, the price of a cached input token as a part of that of another one; `None` where it is not known.
+    /// An answerer's price of a cached input token, as a part of that of an uncached one; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_price_ratio: Option<f64>,
-    /// Of an answerer, how it may search in its second answers; `None` of one that may not.
+    /// How an answerer may search in its second answers; `None` if it may not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<RecoveryInfo>,
 }
 
-/// How an answerer may search what its contexts replaced.
+/// How an answerer may search in the replaced messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecoveryInfo {
-    /// Searches that an answer may ask for.
+    /// The most searches per answer.
     pub calls: u32,
-    /// Messages that a search returns at most.
+    /// The most messages that a search returns.
     pub results: u32,
-    /// Tokens of each of them at most.
+    /// The most tokens of each message.
     pub excerpt_tokens: u64,
     /// How a model asks for one.
     pub protocol: SearchProtocol,
@@ -162,10 +163,10 @@ impl RecoveryInfo {
     }
 }
 
-/// The rubric, as far as grades depend on it.
+/// The parts of the rubric that grades depend on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RubricInfo {
-    /// Of everything in it that can change a score.
+    /// The digest of everything in it that can change a score.
     pub digest: Digest,
     /// Which criteria grade a probe.
     pub scope: Scope,
@@ -178,22 +179,22 @@ pub struct RubricInfo {
 pub struct CriterionWeight {
     /// The criterion's id in the rubric.
     pub id: CriterionId,
-    /// The dimension to which its points count.
+    /// The dimension that its points count towards.
     pub dimension: Dimension,
     /// Its weight there, above 0.
     pub weight: f64,
 }
 
-/// A fixture with the probes that were selected of its bank.
+/// A fixture with the probes that were selected from its bank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FixtureInfo {
     /// Its name, unique in the pipeline.
     pub name: String,
     /// Kinds of task that figures are broken down by.
     pub tags: Vec<String>,
-    /// Of messages, points and bank.
+    /// The digests of its messages, points and bank.
     pub digests: FixtureDigests,
-    /// Of what decides which references are needed later, besides the messages; `None` of older results.
+    /// The digest of what decides, besides the messages, which references are needed later; `None` in older results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub references: Option<Digest>,
     /// The probes asked, in the order of the matrix.
@@ -212,7 +213,7 @@ pub struct ProbeInfo {
     pub kind: ProbeType,
     /// The question as the answerer got it.
     pub question: String,
-    /// Of the probe, and of the message index at which it is asked.
+    /// The digest of the probe and of the message index at which it is asked.
     pub digest: Digest,
 }
 
@@ -253,14 +254,14 @@ impl Design {
         self.methods.iter().find(|method| method.name == name)
     }
 
-    /// Whether the answers that are tested, of this method by this answerer, are those with a search.
+    /// Whether the tested answers of this method and answerer are those with a search.
     fn tests_open_book(&self, method: &str, answerer: &str) -> bool {
         self.primary == Book::Open
             && self.answerers.iter().any(|info| info.name == answerer && info.recovery.is_some())
             && self.method(method).is_some_and(|method| !method.is_ceiling())
     }
 
-    /// Whether scores and verdicts are of this row: where an answerer may search, there are two answers to each question.
+    /// Whether scores and verdicts include this row: an answerer that may search gives two answers to each question.
     pub fn is_tested<T>(&self, row: &Row<T>) -> bool {
         row.open_book.is_some() == self.tests_open_book(&row.method, row.closed_answerer())
     }
@@ -281,14 +282,14 @@ impl Design {
         models.chain(&self.answerers).chain(&self.judges).any(|asked| asked.lexical)
     }
 
-    /// Whether models are asked, each once only: chance between repetitions cannot be seen.
+    /// Whether models are asked, and only once each, so that chance between repetitions cannot be seen.
     pub fn has_one_sample(&self) -> bool {
         let models = self.methods.iter().filter_map(|method| method.model.as_ref());
         let is_asked = models.chain(&self.answerers).chain(&self.judges).any(|asked| !asked.lexical);
         is_asked && self.runs.compress == 1
     }
 
-    /// Cells of the judge stage that each method should have, of answers with a search, too.
+    /// How many cells of the judge stage a method should have, including those of answers with a search.
     pub fn cells_of(&self, method: &MethodInfo) -> u64 {
         let probes: u64 = self.fixtures.iter().map(|fixture| fixture.probes.len() as u64).sum();
         let runs = u64::from(self.runs.compress) * u64::from(self.runs.answer) * u64::from(self.runs.judge);
@@ -299,7 +300,7 @@ impl Design {
     }
 }
 
-/// The names of the answerers among these that answer without a search.
+/// The names of those of these answerers that answer without a search.
 fn reader_names(pipeline: &Pipeline, readers: &[AnswererIx]) -> Vec<String> {
     let closed = readers.iter().filter_map(|ix| pipeline.answerers.get(ix.0)).filter(|a| a.recovery.is_none());
     closed.map(|answerer| answerer.name.0.to_string()).collect()
@@ -349,7 +350,7 @@ impl MethodInfo {
         }
     }
 
-    /// The settings in which two methods of one strategy differ, as a pipeline writes them.
+    /// The settings in which two methods of one strategy differ, by their names in a pipeline.
     pub(in crate::results) fn differing_settings(&self, other: &MethodInfo) -> Vec<String> {
         if self.strategy != other.strategy {
             return Vec::new();
@@ -378,7 +379,7 @@ impl MethodInfo {
         self.strategy == BuiltInStrategy::None.name()
     }
 
-    /// Whether it is ceiling or floor: no candidate, but what candidates are measured by.
+    /// Whether it is the ceiling or the floor: not a candidate, but an end of the scale for candidates.
     pub fn is_anchor(&self) -> bool {
         self.is_ceiling() || self.is_floor()
     }
@@ -400,22 +401,22 @@ impl ModelInfo {
         }
     }
 
-    /// Whether cells fail whose answers the token limit cut off.
+    /// Whether cells fail if the token limit cuts off their answers.
     pub fn fails_truncated(&self) -> bool {
         self.truncated_replies == Some(TruncatedReplies::Fail)
     }
 
-    /// Whether both are the same for the purpose of a comparison: model, settings and prompt; not name or endpoint.
+    /// Whether both are the same for a comparison: in model, settings and prompt, not in name and endpoint.
     pub fn is_same(&self, other: &ModelInfo) -> bool {
         (self.model_id(), &self.settings, self.prompt) == (other.model_id(), &other.settings, other.prompt)
     }
 
-    /// The model without the provider's name, which is a matter of the pipeline alone.
+    /// The model without the provider's name, which means something only in its pipeline.
     fn model_id(&self) -> &str {
         self.model.split_once('/').map_or(self.model.as_str(), |(_, model)| model)
     }
 
-    /// The vendor's family of the model, by the beginning of its name: `gpt`, `claude`, `qwen`.
+    /// The vendor's model family, from the beginning of the name: `gpt`, `claude`, `qwen`.
     pub fn family(&self) -> String {
         let name = self.model.rsplit('/').next().unwrap_or(&self.model);
         name.chars().take_while(char::is_ascii_alphabetic).collect::<String>().to_lowercase()

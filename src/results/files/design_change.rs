@@ -1,21 +1,21 @@
-//! What separates the design of a run from the design of the results that its label has.
+//! How the design of a run differs from the design of the results that its label has.
 
 use super::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo};
 use super::edits::{TextEdit, method_edits};
 use base::locale::word;
 use base::say;
 
-/// What the later of two designs does not share with the earlier one.
+/// How a later design differs from an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DesignChange {
-    /// Rows of the earlier design would be lost or made otherwise.
+    /// Differences by which rows of the earlier design would be lost or changed.
     pub conflicts: Vec<String>,
-    /// Only the later design has these; all rows of the earlier one stay as they are.
+    /// Parts that only the later design has; all rows of the earlier design stay as they are.
     pub additions: Vec<String>,
 }
 
 impl DesignChange {
-    /// Compares two designs. Paths of prompts and the order of lists do not count.
+    /// Compares two designs. Paths of prompts and the order of lists do not matter.
     pub fn between(before: &Design, after: &Design) -> DesignChange {
         let mut change = DesignChange::default();
         change.compare_whole(before, after);
@@ -26,7 +26,7 @@ impl DesignChange {
 
     fn compare_whole(&mut self, before: &Design, after: &Design) {
         let runs = [
-            ("runs", before.runs.compress, after.runs.compress),
+            (word("runs", "运行次数"), before.runs.compress, after.runs.compress),
             (word("answers in a run", "一次运行中的回答"), before.runs.answer, after.runs.answer),
             (word("judgements of an answer", "一个回答的评分"), before.runs.judge, after.runs.judge),
         ];
@@ -106,7 +106,8 @@ impl DesignChange {
     }
 }
 
-/// Names those of some probes that are not among others; of more than three gives the number. `None` where there is none.
+/// Names the probes that are not among `others`; if there are more than three, gives their number. `None` if there are
+/// none.
 fn name_missing(probes: &[ProbeInfo], others: &[ProbeInfo]) -> Option<String> {
     let missing = probes
         .iter()

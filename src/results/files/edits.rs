@@ -7,21 +7,23 @@ use serde_json::Value;
 
 use super::design::{Design, MethodInfo, ModelInfo, ProgramInfo};
 use crate::action::Digest;
+use base::locale::word;
+use base::say;
 
 /// How a text differs from an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TextEdit {
     /// The path as reports show it.
     pub path: String,
-    /// Where it differs: `path:line` or `path:first-last`; the path alone where one of the texts is gone.
+    /// Where it differs: `path:line` or `path:first-last`; only the path if one of the texts is gone.
     pub places: Vec<String>,
-    /// The lines that differ, each after its sign: `-` for the earlier text, `+` for the later one. Empty where one of
-    /// the texts is gone.
+    /// The lines that differ, each after its sign: `-` for the earlier text, `+` for the later one. Empty if one of the
+    /// texts is gone.
     pub diff: Vec<String>,
 }
 
 impl TextEdit {
-    /// Where only the digests are known: the text differs somewhere.
+    /// An edit of which only the digests are known: the text differs somewhere.
     pub fn unknown(path: &str) -> TextEdit {
         TextEdit { path: path.to_owned(), places: vec![path.to_owned()], diff: Vec::new() }
     }
@@ -30,7 +32,7 @@ impl TextEdit {
 /// Finds how a text differs from an earlier one: path as shown, digest before, digest after.
 pub type FindTextEdit<'t> = &'t dyn Fn(&str, &Digest, &Digest) -> TextEdit;
 
-/// What was edited of a method.
+/// What was edited in a method.
 #[derive(Debug, Default)]
 pub(in crate::results) struct MethodEdits {
     /// Each edit in words.
@@ -51,17 +53,18 @@ pub(in crate::results) fn method_edits(before: &MethodInfo, after: &MethodInfo, 
     edits
 }
 
-/// What was edited of the whole pipeline that bars no comparison.
+/// Edits of the pipeline as a whole that do not prevent a comparison.
 pub(in crate::results) fn pipeline_edits(before: &Design, after: &Design) -> Vec<String> {
     let mut edits = MethodEdits::default();
-    edits.compare("focus topic", before.focus_topic.as_ref(), after.focus_topic.as_ref());
+    edits.compare(word("focus topic", "关注主题"), before.focus_topic.as_ref(), after.focus_topic.as_ref());
     edits.lines
 }
 
 impl MethodEdits {
     fn compare<T: ToString + PartialEq>(&mut self, name: &str, before: Option<&T>, after: Option<&T>) {
         if before != after {
-            let [before, after] = [before, after].map(|value| value.map_or_else(|| "not set".to_owned(), T::to_string));
+            let [before, after] =
+                [before, after].map(|value| value.map_or_else(|| word("not set", "未设置").to_owned(), T::to_string));
             self.lines.push(format!("{name}: {before} → {after}"));
         }
     }
@@ -77,8 +80,9 @@ impl MethodEdits {
             self.compare(name, old, new);
         }
         if let [Some(old), Some(new)] = [before, after].map(|asked| asked?.prompt) {
-            let path =
-                after.and_then(|asked| asked.prompt_path.clone()).unwrap_or_else(|| "the built-in prompt".to_owned());
+            let path = after
+                .and_then(|asked| asked.prompt_path.clone())
+                .unwrap_or_else(|| word("the built-in prompt", "内置提示词").to_owned());
             self.compare_texts(&path, &old, &new, find);
         }
     }
@@ -90,12 +94,16 @@ impl MethodEdits {
         for (path, old, new) in differing(&before.inputs, &after.inputs) {
             match (old, new) {
                 (Some(old), Some(new)) => self.compare_texts(path, old, new, find),
-                (None, _) => self.lines.push(format!("{path}: new input")),
-                (_, None) => self.lines.push(format!("{path}: no longer an input")),
+                (None, _) => self.lines.push(say!("{path}: new input", "{path}：新增的输入")),
+                (_, None) => self.lines.push(say!("{path}: no longer an input", "{path}：不再是输入")),
             }
         }
-        let added = after.variables.difference(&before.variables).map(|name| format!("variable {name}: new"));
-        let removed = before.variables.difference(&after.variables).map(|name| format!("variable {name}: removed"));
+        let added =
+            after.variables.difference(&before.variables).map(|name| say!("variable {name}: new", "变量 {name}：新增"));
+        let removed = before
+            .variables
+            .difference(&after.variables)
+            .map(|name| say!("variable {name}: removed", "变量 {name}：已去掉"));
         self.lines.extend(added.chain(removed));
         self.compare("deterministic", Some(&before.deterministic), Some(&after.deterministic));
     }

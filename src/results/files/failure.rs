@@ -10,16 +10,16 @@ use models::ErrorClass;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Blame {
-    /// Transport, rate, a judge that breaks its contract: the cell is left out.
+    /// Transport, rate limits, or a judge that breaks its contract: the cell is left out.
     Infrastructure,
-    /// The method: its command failed, its output is empty or too long. A property of the method.
+    /// The method: its command failed, or its output is empty or too long. Such failures are a property of the method.
     Method,
 }
 
-/// An action without an output, as the failures list shows it.
+/// An action that has no output, as the manifest lists it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailedAction {
-    /// Where it was met first.
+    /// The first place in the matrix that needed it.
     #[serde(flatten)]
     pub place: Place,
     /// The stage of the action that failed.
@@ -39,7 +39,7 @@ pub struct FailedAction {
 }
 
 impl FailedAction {
-    /// A failure that is nobody's fault but that of the environment, until more is known of it.
+    /// A failure that is blamed on the infrastructure until more is known.
     pub fn new(place: Place, stage: StageName, key: Option<ActionKey>, message: impl Into<String>) -> FailedAction {
         let (blame, message) = (Blame::Infrastructure, message.into());
         FailedAction { place, stage, key, blame, class: None, message, hint: None }

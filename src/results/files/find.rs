@@ -10,10 +10,10 @@ use super::manifest::Outcome;
 use base::fault::nearest;
 use base::files::{self, FileError, FileLock};
 
-/// The folder of an existing result set, by its label or by its own path.
+/// Finds the folder of a result set by its label or its path.
 ///
 /// # Errors
-/// No such result set (the nearest label is named), or a text that can be neither label nor path.
+/// There is no such result set (the nearest label is named), or the text is neither a label nor a path.
 pub fn open_results(results: &Path, label: &str) -> Result<ResultsFolder, FolderError> {
     if label.contains(['/', '\\']) && Path::new(label).join(names::MANIFEST).is_file() {
         return Ok(ResultsFolder::at(label));
@@ -22,7 +22,7 @@ pub fn open_results(results: &Path, label: &str) -> Result<ResultsFolder, Folder
         return Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near: None });
     }
     let folders = LabelFolders::new(results, &Label::new(label)?);
-    // Where this fails there is still something to read.
+    // If this fails, there is still something to read.
     let _ = folders.recover();
     if let Some(folder) = [folders.published(), folders.incomplete()].into_iter().find(ResultsFolder::exists) {
         return Ok(folder);
@@ -36,11 +36,11 @@ pub fn open_results(results: &Path, label: &str) -> Result<ResultsFolder, Folder
     Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near })
 }
 
-/// The results of a label, or the newest ones; with `partial` the incomplete set of the label: the one beside its
-/// results, or the only one that it has.
+/// Finds the results of a label, or the newest ones. With `partial`, finds the incomplete set of the label, which may be
+/// its only set.
 ///
 /// # Errors
-/// As [`open_results`], and with `partial` a label whose results are complete.
+/// As [`open_results`]; with `partial` also a label whose results are complete.
 pub fn find_results(results: &Path, label: Option<&str>, partial: bool) -> Result<ResultsFolder, FolderError> {
     let Some(label) = label else { return newest(results) };
     let folder = open_results(results, label)?;
@@ -54,7 +54,7 @@ pub fn find_results(results: &Path, label: Option<&str>, partial: bool) -> Resul
     }
 }
 
-/// The incomplete set beside the results of its label.
+/// The incomplete set of a label that also has published results.
 pub fn incomplete_beside(folder: &ResultsFolder) -> Option<ResultsFolder> {
     let folders = folders(folder).filter(|folders| folders.published() == *folder)?;
     Some(folders.incomplete()).filter(ResultsFolder::exists)
@@ -67,31 +67,31 @@ fn folders(folder: &ResultsFolder) -> Option<LabelFolders> {
     Some(LabelFolders::new(results, &Label::new(&folder.label()).ok()?))
 }
 
-/// The lock under which the reports of a set are written.
+/// Takes the lock under which the reports of a set are written.
 ///
 /// # Errors
-/// Another process writes them.
+/// Another process holds it.
 pub fn lock_reports(folder: &ResultsFolder) -> Result<Option<FileLock>, LabelLockError> {
     folders(folder).map(|folders| folders.lock_files()).transpose()
 }
 
-/// Removes a set and an incomplete one beside it, unless it is protected or a run writes it.
+/// Removes a set, and the incomplete set of the same label.
 ///
 /// # Errors
-/// It is protected or in use, or the file system refuses.
+/// The set is protected or a run writes it, or the file system refuses.
 pub fn remove_results(folder: &ResultsFolder) -> Result<(), LabelWriterError> {
     let locks = folders(folder).map(|folders| Ok::<_, LabelLockError>((folders.lock_run()?, folders.lock_files()?)));
     let _locks = locks.transpose()?;
     if folder.is_protected() {
         return Err(LabelWriterError::Protected(Label::new(&folder.label()).map_err(FolderError::from)?));
     }
-    let beside = incomplete_beside(folder);
+    let incomplete = incomplete_beside(folder);
     remove_folder(folder.path())?;
-    beside.map_or(Ok(()), |beside| Ok(remove_folder(beside.path())?))
+    incomplete.map_or(Ok(()), |incomplete| Ok(remove_folder(incomplete.path())?))
 }
 
-/// The result set that `LABEL` or `LABEL:METHOD` names, and the method. A path that exists is taken whole, even if it
-/// has a colon.
+/// Finds the result set of `LABEL` or `LABEL:METHOD`, and returns it with the method. A path that exists is taken as a
+/// whole, even if it has a colon.
 ///
 /// # Errors
 /// As [`open_results`].
@@ -106,15 +106,15 @@ pub fn open_side(results: &Path, text: &str) -> Result<(ResultsFolder, Option<St
     }
 }
 
-/// All labels that have results, sorted. What a process left half done that was killed while it published a label is
+/// All labels that have results, sorted. If a process was killed while it published a label, the publication is
 /// finished first, so that the label is among them.
 ///
 /// # Errors
-/// Whatever the file system says, with the path.
+/// The file system's error, with the path.
 pub fn labels(results: &Path) -> Result<Vec<Label>, FileError> {
     for folder in [REPLACED, INCOMPLETE] {
         for label in labels_in(&results.join(folder))? {
-            // Where this fails there is still something to read.
+            // If this fails, there is still something to read.
             let _ = LabelFolders::new(results, &label).recover();
         }
     }
@@ -130,10 +130,10 @@ fn labels_in(folder: &Path) -> Result<Vec<Label>, FileError> {
     Ok(labels)
 }
 
-/// All result sets: those of labels, the incomplete ones beside them, and what a crash left between two renames.
+/// All result sets: those of labels, the incomplete ones beside them, and those that a crash left between two renames.
 ///
 /// # Errors
-/// Whatever the file system says, with the path.
+/// The file system's error, with the path.
 pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
     let mut sets = Vec::new();
     for folder in [results.to_owned(), results.join(INCOMPLETE), results.join(REPLACED)] {
@@ -142,7 +142,7 @@ pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
     Ok(sets)
 }
 
-/// The label whose run began last, passing over what cannot be read; of equals the last by name.
+/// The results whose run began last; of equals the last by name. Sets that cannot be read are skipped.
 ///
 /// # Errors
 /// There are no results.

@@ -1,4 +1,4 @@
-//! The folder of a label: its files, and how it is found.
+//! The folder of a result set and its files.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -25,19 +25,19 @@ pub mod names {
     pub const MANIFEST: &str = "manifest.json";
     /// One line per judged cell.
     pub const CELLS: &str = crate::results::files::rows_file::PLAIN;
-    /// The same compressed, in place of it.
+    /// The same lines compressed, instead of that file.
     pub const COMPRESSED_CELLS: &str = crate::results::files::rows_file::COMPRESSED;
     /// One line per compression.
     pub const CONTEXTS: &str = "contexts.jsonl";
     /// One line per compression of a session with a rule in it.
     pub const CONSTRAINTS: &str = "constraints.jsonl";
-    /// The keys of the actions that it stands on, one a line.
+    /// The keys of the actions that the set was made from, one per line.
     pub const KEYS: &str = "keys.txt";
     /// Levels, intervals, breakdowns and the comparison, for programs.
     pub const SUMMARY: &str = "summary.json";
-    /// For a pull request.
+    /// The report for a pull request.
     pub const MARKDOWN: &str = "report.md";
-    /// The report as a page, for a browser.
+    /// The report as a page for a browser.
     pub const HTML: &str = "report.html";
     /// Marks results whose reports show the published reference.
     pub const REFERENCE: &str = "REFERENCE";
@@ -54,26 +54,26 @@ pub struct ResultsFolder {
 /// Why a result set cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// The name can be no label.
+    /// The name cannot be a label.
     #[error(transparent)]
     Label(#[from] LabelError),
-    /// Nothing has this label.
+    /// There are no results with this label.
     #[error("{}", say!("there are no results `{label}` in `{}`{}", "没有结果 `{label}`（在 `{}`）{}", results.display(), hint(near.as_deref())))]
     Missing {
-        /// What was asked for.
+        /// The label that was asked for.
         label: String,
-        /// Where it was looked for.
+        /// The folder of results.
         results: PathBuf,
         /// The label that was probably meant.
         near: Option<String>,
     },
-    /// No result set at all.
+    /// There are no results at all.
     #[error("{}", say!("there are no results in `{}`; make some with `compeval run`", "`{}` 中没有结果；`compeval run` 可产生结果", _0.display()))]
     Empty(PathBuf),
-    /// Complete, where an incomplete set was asked for.
+    /// An incomplete set was asked for, and the results are complete.
     #[error("{}", say!("the results `{_0}` are complete, and there is no incomplete set beside them", "结果 `{_0}` 是完整的，旁边没有不完整的结果集"))]
     NotPartial(String),
-    /// Written in another format.
+    /// The set was written in a newer format.
     #[error("{}", say!("`{}` was written by compeval {version} in format {format}, and this program reads formats up to {FORMAT}; \
          run the label again, or read it with that version", "`{}` 由 compeval {version} 以格式 {format} 写成，而本程序至多读格式 {FORMAT}；请重新运行该标签，或用该版本读取" ,
         path.display()))]
@@ -85,23 +85,23 @@ pub enum FolderError {
         /// The program that wrote it.
         version: String,
     },
-    /// Not readable as what it should be.
+    /// The manifest cannot be parsed.
     #[error("{}", say!("`{}` is not a manifest of results: {source}; run the label again", "`{}` 不是结果清单：{source}；请重新运行该标签", path.display()))]
     Broken {
         /// The manifest.
         path: PathBuf,
-        /// What was found.
+        /// The error of the parser.
         source: serde_json::Error,
     },
-    /// An entry of the ledger of tries that is none.
+    /// A file of the ledger of tries cannot be parsed.
     #[error("{}", say!("`{}` is no entry of the ledger of tries: {source}; take it from where the baseline was copied from, or remove it", "`{}` 不是尝试记录的条目：{source}；请从基线的来源处恢复，或删除它", path.display()))]
     Try {
         /// The entry.
         path: PathBuf,
-        /// What was found.
+        /// The error of the parser.
         source: serde_json::Error,
     },
-    /// A line that is no key.
+    /// A line is no key.
     #[error("{}", say!("line {line} of `{}` is not the key of an action; run the label again", "`{}` 第 {line} 行不是动作的键；请重新运行该标签", path.display()))]
     Key {
         /// The file of keys.
@@ -109,7 +109,7 @@ pub enum FolderError {
         /// The line, from 1.
         line: usize,
     },
-    /// The file system.
+    /// The file system refused.
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -118,7 +118,7 @@ fn hint(near: Option<&str>) -> String {
     near.map(|near| say!("; did you mean `{near}`?", "；是否指 `{near}`？")).unwrap_or_default()
 }
 
-/// What is read of a manifest before anything else is believed.
+/// The fields of a manifest that are read first, to check its format.
 #[derive(Deserialize)]
 pub(in crate::results) struct Head {
     format: u32,
@@ -163,19 +163,19 @@ impl ResultsFolder {
         self.path.join(format!("{fixture}-run-{run}.json"))
     }
 
-    /// Writes one of its files whole. Its name is durable after [`ResultsFolder::sync`].
+    /// Writes one of its files as a whole. Its name is durable after [`ResultsFolder::sync`].
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<(), FileError> {
         files::create_private_folder(&self.path)?;
         files::write_unsynced_name(&self.file(name), bytes)
     }
 
-    /// Writes one of its files whole, as indented JSON. Its name is durable after [`ResultsFolder::sync`].
+    /// Writes one of its files as a whole, as indented JSON. Its name is durable after [`ResultsFolder::sync`].
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), FileError> {
         self.stage_json(name, value)?.commit()
     }
@@ -183,7 +183,7 @@ impl ResultsFolder {
     /// Writes indented JSON under a temporary name.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn stage_json(&self, name: &str, value: &impl Serialize) -> Result<StagedFile, FileError> {
         let path = self.file(name);
         let mut text = serde_json::to_string_pretty(value).map_err(|e| FileError::new("write", &path, e.into()))?;
@@ -195,7 +195,7 @@ impl ResultsFolder {
     /// Makes the names of its files durable.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn sync(&self) -> Result<(), FileError> {
         files::sync_folder(&self.path)
     }
@@ -203,7 +203,7 @@ impl ResultsFolder {
     /// Writes the manifest.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), FileError> {
         self.write_json(names::MANIFEST, manifest)?;
         self.sync()
@@ -212,14 +212,14 @@ impl ResultsFolder {
     /// Reads the manifest.
     ///
     /// # Errors
-    /// A manifest of another format, or none.
+    /// There is no manifest, or it cannot be read, or it has a newer format.
     pub fn manifest(&self) -> Result<Manifest, FolderError> {
         let path = self.file(names::MANIFEST);
         let text = files::read_text(&path)?;
         read_head(&path, &text)?;
         let mut manifest: Manifest =
             serde_json::from_str(&text).map_err(|source| FolderError::Broken { path, source })?;
-        // A set that was replaced has another name than it was written under.
+        // A set that was replaced no longer has the name that it was written under.
         if let Some(label) = Label::new(&self.label()).ok().filter(|l| l.successor() == Some(&manifest.label)) {
             manifest.label = label.to_string();
         }
@@ -231,10 +231,10 @@ impl ResultsFolder {
         self.file(names::PROTECTED).exists()
     }
 
-    /// Protects it, or no longer.
+    /// Protects it, or removes its protection.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn protect(&self, on: bool) -> Result<(), FileError> {
         self.mark(names::PROTECTED, on.then_some("Runs and `compeval labels rm` leave these results as they are.\n"))
     }
@@ -244,15 +244,15 @@ impl ResultsFolder {
         self.file(names::REFERENCE).exists()
     }
 
-    /// Lets the reports of later runs show the published reference, or no longer.
+    /// Decides whether the reports of later runs show the published reference.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn show_reference(&self, on: bool) -> Result<(), FileError> {
         self.mark(names::REFERENCE, on.then_some("Reports of this label show the published reference.\n"))
     }
 
-    /// Writes a file whose existence says something, or removes it.
+    /// Writes a marker file, or removes it.
     fn mark(&self, name: &str, text: Option<&str>) -> Result<(), FileError> {
         let path = self.file(name);
         if let Some(text) = text {
@@ -270,12 +270,12 @@ impl ResultsFolder {
     /// The number of its rows.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn row_count(&self) -> Result<u64, FileError> {
         self.rows()?.count_lines()
     }
 
-    /// The keys of the actions that it stands on; none of a run that has not ended.
+    /// The keys of the actions that the set was made from; empty while its run has not ended.
     ///
     /// # Errors
     /// No manifest, or a file of keys that cannot be read.
@@ -292,8 +292,8 @@ impl ResultsFolder {
         keys.collect()
     }
 
-    /// The keys of the actions that it is known to stand on: those that it lists, and those of its rows where its run has
-    /// not ended.
+    /// All known keys of the actions that the set was made from: those that it lists, and those of its rows if its run
+    /// has not ended.
     ///
     /// # Errors
     /// As [`ResultsFolder::keys`].
@@ -306,10 +306,10 @@ impl ResultsFolder {
         Ok(keys)
     }
 
-    /// Begins one of its files of lines beside the rows anew; it appears when it is finished.
+    /// Begins one of its other files of lines anew; it appears when it is finished.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn begin_lines<P: Ord + Copy>(&self, name: &str) -> Result<LinesFile<P>, FileError> {
         LinesFile::create_unnamed(&self.file(name))
     }
@@ -317,12 +317,12 @@ impl ResultsFolder {
     /// Reads the rows one by one.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn rows(&self) -> Result<Rows, FileError> {
         Rows::open(&self.path)
     }
 
-    /// The compressions in `contexts.jsonl`; none of a folder that was written before there was such a file.
+    /// The compressions in `contexts.jsonl`; empty for a folder that was written before there was such a file.
     ///
     /// # Errors
     /// A line that is no compression.
@@ -330,10 +330,10 @@ impl ResultsFolder {
         self.lines_of(names::CONTEXTS)
     }
 
-    /// The lines of `constraints.jsonl`; none where no rules were put into the sessions.
+    /// The lines of `constraints.jsonl`; empty if no rules were put into the sessions.
     ///
     /// # Errors
-    /// A line that is none.
+    /// A line that cannot be parsed.
     pub fn constraints(&self) -> Result<Vec<ConstraintRow>, RowError> {
         self.lines_of(names::CONSTRAINTS)
     }
@@ -350,10 +350,10 @@ impl ResultsFolder {
         lines.collect()
     }
 
-    /// All rows of `cells.jsonl`; `None` if they are more than [`FEW`].
+    /// All rows of `cells.jsonl`; `None` if there are more than [`FEW`].
     ///
     /// # Errors
-    /// A file that is not there, a line that is no row.
+    /// The file is missing, or a line is no row.
     pub fn few_rows(&self) -> Result<Option<Vec<ListedRow>>, RowError> {
         if !self.rows()?.are_at_most(FEW)? {
             return Ok(None);
@@ -361,35 +361,34 @@ impl ResultsFolder {
         self.rows()?.listed().collect::<Result<_, _>>().map(Some)
     }
 
-    /// The rows in these places of `cells.jsonl`, counted from 0.
+    /// The rows at these places of `cells.jsonl`, counted from 0.
     ///
     /// # Errors
-    /// A file that is not there, a line that is no row.
+    /// The file is missing, or a line is no row.
     pub fn rows_at(&self, places: Range<usize>) -> Result<Vec<Row>, RowError> {
         self.rows()?.behind(places.start)?.take(places.len()).collect()
     }
 
-    /// The rows in these places, by place: the file is read once, up to the last of them.
+    /// The rows at these places, by place. The file is read once, up to the last of them.
     ///
     /// # Errors
     /// As `rows_at`.
     pub fn rows_in(&self, places: &BTreeSet<usize>) -> Result<BTreeMap<usize, Row>, RowError> {
-        let (mut rows, mut next, mut found) = (self.rows()?, 0, BTreeMap::new());
+        let (mut rows, mut next, mut by_place) = (self.rows()?, 0, BTreeMap::new());
         for place in places {
             rows = rows.behind(place - next)?;
             next = place + 1;
             if let Some(row) = rows.next() {
-                found.insert(*place, row?);
+                by_place.insert(*place, row?);
             }
         }
-        Ok(found)
+        Ok(by_place)
     }
 
-    /// Removes the files of fixtures and runs that an earlier run of this label left: their names are not known to a
-    /// run with other fixtures.
+    /// Removes the files of fixtures and runs, except `kept`. An earlier run of the label may have had other fixtures.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn remove_run_files(&self, kept: &HashSet<PathBuf>) -> Result<(), FileError> {
         remove_files(self.run_files()?.iter().filter(|path| !kept.contains(*path)))
     }
@@ -399,29 +398,29 @@ impl ResultsFolder {
         Ok(list_entries(&self.path)?.into_iter().filter(|path| is_run_file(&name_of(path))).collect())
     }
 
-    /// Removes what a process left that was killed while it wrote a file.
+    /// Removes the temporary files of a process that was killed while it wrote.
     pub(super) fn remove_temporaries(&self) -> Result<(), FileError> {
         remove_files(list_entries(&self.path)?.iter().filter(|path| is_temporary(&name_of(path))))
     }
 
-    /// The files in it that no run writes: notes of the user.
+    /// The files in it that no run writes, such as notes of the user.
     pub(super) fn foreign_files(&self) -> Result<Vec<PathBuf>, FileError> {
-        let mut found = list_entries(&self.path)?;
-        found.retain(|path| {
+        let mut paths = list_entries(&self.path)?;
+        paths.retain(|path| {
             let name = name_of(path);
             name != names::MANIFEST && !is_made_from_rows(&name) && !is_temporary(&name)
         });
-        Ok(found)
+        Ok(paths)
     }
 
-    /// The digests of all files that a run writes beside the manifest, by name.
+    /// The digests of all files that a run writes besides the manifest, by name.
     ///
     /// # Errors
     /// A file that cannot be read.
     pub fn file_digests(&self) -> Result<BTreeMap<String, Digest>, FileError> {
         let names = list_entries(&self.path)?.into_iter().map(|path| name_of(&path));
-        let own = names.filter(|name| is_made_from_rows(name));
-        own.map(|name| self.file_digest(&name).map(|digest| (name, digest))).collect()
+        let made = names.filter(|name| is_made_from_rows(name));
+        made.map(|name| self.file_digest(&name).map(|digest| (name, digest))).collect()
     }
 
     /// The digest of one of its files.
@@ -442,18 +441,18 @@ impl ResultsFolder {
     }
 }
 
-/// Whether it is the name of a file that a run writes beside the manifest.
+/// Whether a run writes a file of this name besides the manifest.
 fn is_made_from_rows(name: &str) -> bool {
     use names::{CELLS, COMPRESSED_CELLS, CONSTRAINTS, CONTEXTS, HTML, KEYS, MARKDOWN, SUMMARY};
-    let own = [CELLS, COMPRESSED_CELLS, CONTEXTS, CONSTRAINTS, KEYS, SUMMARY, MARKDOWN, HTML];
-    own.contains(&name) || is_run_file(name)
+    let made = [CELLS, COMPRESSED_CELLS, CONTEXTS, CONSTRAINTS, KEYS, SUMMARY, MARKDOWN, HTML];
+    made.contains(&name) || is_run_file(name)
 }
 
 fn remove_files<'p>(mut paths: impl Iterator<Item = &'p PathBuf>) -> Result<(), FileError> {
     paths.try_for_each(|path| fs::remove_file(path).map_err(|e| FileError::new("remove", path, e)))
 }
 
-/// Whether it is the name of the file of a fixture and a run.
+/// Whether a name is that of the file of a fixture and a run.
 fn is_run_file(name: &str) -> bool {
     let number = name.strip_suffix(".json").and_then(|stem| stem.rsplit_once("-run-")).map(|(_, k)| k);
     number.is_some_and(|k| !k.is_empty() && k.bytes().all(|b| b.is_ascii_digit()))
@@ -473,10 +472,10 @@ pub(super) fn read_head(path: &Path, text: &str) -> Result<Head, FolderError> {
 }
 
 pub(super) fn list_entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
-    let found: io::Result<Vec<PathBuf>> = match fs::read_dir(folder) {
+    let paths: io::Result<Vec<PathBuf>> = match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
     };
-    found.map_err(|e| FileError::new("list", folder, e))
+    paths.map_err(|e| FileError::new("list", folder, e))
 }

@@ -1,4 +1,4 @@
-//! Folders, manifests and rows on a real file system.
+//! Folders, manifests and rows in a real file system.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ fn manifest(label: &str, started: &str) -> Manifest {
     Manifest::begin(label, started, design(&[("mine", "extract")], &[("f1", 1)], 3))
 }
 
-/// What `requests` cost, and what they reported; a batch is collected without a request.
+/// A manifest of so many requests with their tokens and cost; collecting a batch sends no request.
 fn spent(requests: u64, tokens: Option<u64>, usd: Option<f64>) -> Manifest {
     Manifest {
         requests_sent: requests,

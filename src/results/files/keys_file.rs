@@ -1,4 +1,4 @@
-//! `keys.txt`: the actions that a result set stands on, sorted, a key a line.
+//! `keys.txt`: the keys of the actions that a result set was made from, sorted, one per line.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -9,11 +9,11 @@ use base::files::{self, FileError};
 
 /// Bytes of a key.
 const KEY: usize = size_of::<Digest>();
-/// Keys that are sorted at once, of 4 MB.
+/// How many keys are sorted at once: 4 MB.
 const AT_ONCE: u64 = 1 << 17;
 
-/// The file under construction: keys wait in a file without a name. Until they are written the keys of an earlier
-/// incomplete set stand in theirs.
+/// The file under construction. Keys are collected in a file without a name, so that until they are written `keys.txt`
+/// has the keys of an earlier incomplete set.
 #[derive(Debug)]
 pub struct KeysFile {
     path: PathBuf,
@@ -24,7 +24,7 @@ impl KeysFile {
     /// Begins the file anew.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn create(path: &Path) -> Result<KeysFile, FileError> {
         let waiting = tempfile::tempfile_in(files::folder_of(path)).map_err(|e| FileError::new("write", path, e))?;
         Ok(KeysFile { path: path.to_owned(), waiting: BufWriter::new(waiting) })
@@ -33,7 +33,7 @@ impl KeysFile {
     /// Adds the key of an action.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn push(&mut self, key: ActionKey) -> Result<(), FileError> {
         self.waiting.write_all(&key.0.0).map_err(|e| FileError::new("write", &self.path, e))
     }
@@ -41,7 +41,7 @@ impl KeysFile {
     /// Writes all keys, each once.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn finish(self) -> Result<(), FileError> {
         let KeysFile { path, waiting } = self;
         let written = sorted_copy(waiting, &path).map_err(|e| FileError::new("write", &path, e))?;
@@ -49,15 +49,15 @@ impl KeysFile {
     }
 }
 
-/// The waiting keys in order, in a temporary file beside `path`.
+/// Writes the collected keys, sorted, to a temporary file beside `path`.
 fn sorted_copy(waiting: BufWriter<File>, path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let file = waiting.into_inner().map_err(io::IntoInnerError::into_error)?;
     let out = BufWriter::new(files::temporary_in(files::folder_of(path))?);
     write_sorted(file, out, AT_ONCE)?.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
-/// Writes the keys of a file in order, each once. They are spread evenly, so a part has a range of first
-/// bytes, and the file is read once for each part.
+/// Writes the keys of a file in order, each once. Keys are distributed evenly, so they are divided by their first byte
+/// into parts of about `at_once` keys, and the file is read once for each part.
 fn write_sorted<W: Write>(mut file: File, mut out: W, at_once: u64) -> io::Result<W> {
     let total = file.metadata()?.len() / KEY as u64;
     let parts = total.div_ceil(at_once).clamp(1, 256);

@@ -24,7 +24,7 @@ impl Label {
     /// A checked label.
     ///
     /// # Errors
-    /// A name that would not be one plain folder on every system, or would read as something else on the command line.
+    /// A name that is not a plain folder name on every system, or that means something else on the command line.
     pub fn new(text: &str) -> Result<Label, LabelError> {
         let (name, _) = split_number(text);
         let why = if text.is_empty() {
@@ -41,17 +41,18 @@ impl Label {
         Err(LabelError { label: text.to_owned(), why })
     }
 
-    /// The label of a run that was given none: the time of its beginning, in UTC.
+    /// The label of a run that was given none: the time at which it began, in UTC.
     pub fn from_time(time: jiff::Timestamp) -> Label {
         Label(time.strftime("%Y%m%dT%H%M%SZ").to_string())
     }
 
-    /// The label under which `run --replace` keeps what it replaces: `before~1`, and `before~2` for what was `before~1`.
+    /// The label under which `run --replace` keeps replaced results: `before~1`; what was `before~1` becomes
+    /// `before~2`.
     pub fn earlier(&self, number: u32) -> Label {
         Label(format!("{}~{number}", self.0))
     }
 
-    /// The label whose results these were, if they were replaced.
+    /// The label that these results had before they were replaced; `None` if they were not.
     pub fn successor(&self) -> Option<&str> {
         let (name, number) = split_number(&self.0);
         number.map(|_| name)

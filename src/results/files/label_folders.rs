@@ -1,17 +1,18 @@
-//! The folders of a label, and how a set takes the place of another: a run writes beside the results of its label, and
-//! replaces them only when it is complete.
+//! The folders of a label, and how a set replaces another: a run writes its files into a separate folder, and replaces the
+//! results of its label only when it is complete.
 //!
-//! 1. A run holds the lock of its label. It writes into `results/LABEL` if the label has no results, else into
-//!    `results/.incomplete/LABEL`. An earlier incomplete set there is begun anew: what it paid for is in the cache.
+//! 1. A run holds the lock of its label. It writes into `results/LABEL` if the label has no results, otherwise into
+//!    `results/.incomplete/LABEL`. An earlier incomplete set there is replaced, because its outputs are in the cache.
 //! 2. The manifest with the outcome is written last, when all other files are on disk. This is the commit.
-//! 3. A complete set takes the place of the published one: `results/LABEL` is renamed to `results/.replaced/LABEL`,
-//!    `results/.incomplete/LABEL` to `results/LABEL`. An incomplete set does so only if the published one is incomplete
-//!    too and has no more rows. Where its files would be those of the published set, that set gets the new manifest alone.
-//! 4. What was replaced is removed if the new design has all of its rows, else it becomes `LABEL~1`.
+//! 3. A complete set takes the place of the published one: `results/LABEL` is renamed to `results/.replaced/LABEL`, then
+//!    `results/.incomplete/LABEL` to `results/LABEL`. An incomplete set does so only if the published one is incomplete,
+//!    too, and does not have more rows. If its files would equal those of the published set, only the manifest is replaced.
+//! 4. The replaced set is removed if the new design has all of its rows; otherwise it becomes `LABEL~1`.
 //!
-//! After a crash the files say which step is due: a complete set in `.incomplete` is past step 2, a set in `.replaced`
-//! past the first rename of step 3. Whoever opens the label next does the rest. Exchanging both folders in one system
-//! call was dropped: it needs a journal to say which of the two is the new one, and not every file system has it.
+//! After a crash the files show which step is next: a complete set in `.incomplete` is past step 2, and a set in
+//! `.replaced` is past the first rename of step 3. The next process that opens the label does the rest. Exchanging both
+//! folders in one system call is not an alternative: it needs a journal that records which of them is the new one, and
+//! not every file system supports it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,12 +25,12 @@ use crate::parts::PartNumber;
 use base::files::{self, FileError, FileLock, LockError, create_private_folder, share_alike, this_command};
 use base::say;
 
-/// Where incomplete sets are that did not replace the results of their label.
+/// The folder of incomplete sets that did not replace the results of their label.
 pub(super) const INCOMPLETE: &str = ".incomplete";
-/// Where sets are between the two renames that replace them.
+/// The folder of sets between the two renames that replace them.
 pub(super) const REPLACED: &str = ".replaced";
 const LOCKS: &str = ".locks";
-/// Where the parts of labels are: `.parts/LABEL/I-of-N`.
+/// The folder of the parts of labels: `.parts/LABEL/I-of-N`.
 const PARTS: &str = ".parts";
 /// The cache in the folder of a part.
 const CACHE: &str = "cache";
@@ -45,11 +46,12 @@ pub enum LabelLockError {
         /// The command and its process.
         holder: String,
     },
-    /// The file system.
+    /// The file system refused.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
+/// The folders of a label, whether or not they exist.
 #[derive(Clone, Debug)]
 pub(in crate::results) struct LabelFolders {
     results: PathBuf,
@@ -81,18 +83,18 @@ impl LabelFolders {
         ResultsFolder::new(&self.results, &self.label.earlier(number))
     }
 
-    /// `LABEL~1`, `LABEL~2` and so on, as many as follow one another.
+    /// `LABEL~1`, `LABEL~2` and so on, up to the first that does not exist.
     pub(in crate::results) fn earlier(&self) -> Vec<(Label, ResultsFolder)> {
         let numbered = (1..).map(|number| (self.label.earlier(number), self.numbered(number)));
         numbered.take_while(|(_, folder)| folder.path().exists()).collect()
     }
 
-    /// The lock that a run holds from beginning to end.
+    /// Takes the lock that a run holds from beginning to end.
     pub(super) fn lock_run(&self) -> Result<FileLock, LabelLockError> {
         self.lock("run")
     }
 
-    /// The lock of whoever writes reports or publishes.
+    /// Takes the lock for writing reports and for publishing.
     pub(super) fn lock_files(&self) -> Result<FileLock, LabelLockError> {
         self.lock("files")
     }
@@ -107,7 +109,7 @@ impl LabelFolders {
         })
     }
 
-    /// Finishes what a process left half done that was killed while it published the label.
+    /// Finishes the publication of a process that was killed during it.
     ///
     /// # Errors
     /// The folder is in use for more than 2 s, or the file system refuses.
@@ -129,12 +131,12 @@ impl LabelFolders {
         Ok(())
     }
 
-    /// Whether a complete set waits for publication.
+    /// Whether a complete set has not been published yet.
     fn is_committed(&self) -> bool {
         self.incomplete().manifest().is_ok_and(|manifest| manifest.outcome == Outcome::Complete)
     }
 
-    /// Whether a set stands between the two renames that replace it.
+    /// Whether a set is between the two renames that replace it.
     fn is_replaced(&self) -> bool {
         self.replaced().path().exists()
     }
@@ -167,7 +169,7 @@ impl LabelFolders {
         self.retire()
     }
 
-    /// Removes what a run wrote beside the published set.
+    /// Removes the incomplete set beside the published one.
     pub(super) fn remove_incomplete(&self) -> Result<(), FileError> {
         let folder = self.incomplete();
         remove_folder(folder.path())?;
@@ -180,7 +182,7 @@ impl LabelFolders {
     fn retire(&self) -> Result<(), FileError> {
         let (old, new) = (self.replaced(), self.published());
         if old.path().exists() {
-            // What cannot be read is kept.
+            // A set that cannot be read is kept.
             let is_kept = old.exists()
                 && old.has_rows()
                 && old
@@ -238,8 +240,9 @@ pub(super) fn remove_folder(folder: &Path) -> Result<(), FileError> {
     removed.and_then(|()| fs::remove_dir_all(folder)).map_err(|e| FileError::new("remove", folder, e))
 }
 
-/// The folder of a part of a label's matrix: a result set and a cache of its own, so that parts on one file system do not
-/// wait for each other's locks. It is not inside `results/LABEL`: publishing renames that folder, and a part may be running.
+/// The folder of a part of a label's matrix, with a result set and a cache of its own, so that parts on one file system
+/// do not wait for each other's locks. It is not inside `results/LABEL`, because publishing renames that folder while
+/// other parts may be running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartFolder(PathBuf);
 
@@ -249,12 +252,12 @@ impl PartFolder {
         PartFolder(results.join(PARTS).join(label.as_str()).join(part.folder()))
     }
 
-    /// Where its result set is, as in a folder of results.
+    /// The folder of results that has its result set.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Where its cache is.
+    /// The folder of its cache.
     pub fn cache(&self) -> PathBuf {
         self.0.join(CACHE)
     }

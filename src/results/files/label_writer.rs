@@ -28,10 +28,10 @@ pub enum LabelWriterError {
     /// Another process writes them.
     #[error(transparent)]
     Lock(#[from] LabelLockError),
-    /// The results are protected, or those that would be renamed are.
+    /// The results are protected, or results that would have to be renamed are.
     #[error("{}", say!("the results `{_0}` are protected", "结果 `{_0}` 受保护"))]
     Protected(Label),
-    /// A label that only replaced results have.
+    /// Only replaced results may have such a label.
     #[error("{}", say!("`{_0}` is the label of results that were replaced; choose one without `~`", "`{_0}` 是被替换结果的标签；请选择不含 `~` 的标签"))]
     Numbered(Label),
     /// The label has results of another design.
@@ -39,10 +39,10 @@ pub enum LabelWriterError {
     OtherDesign {
         /// The label.
         label: Label,
-        /// How the designs differ, and what of it is in conflict.
+        /// How the designs differ.
         change: DesignChange,
     },
-    /// The results that the label has.
+    /// The results of the label cannot be read.
     #[error(transparent)]
     Folder(#[from] FolderError),
 }
@@ -53,8 +53,8 @@ impl From<FileError> for LabelWriterError {
     }
 }
 
-/// Whether no model replied to the run that wrote these results: what they have was made by rules and costs nothing, so
-/// they keep no other design from the label.
+/// Whether no model replied to the run that wrote these results. Everything in them was made by rules at no cost, so a
+/// run of another design may replace them.
 fn is_without_reply(published: &ResultsFolder) -> Result<bool, FolderError> {
     let manifest = published.manifest()?;
     let mut stages = manifest.stages.iter().filter(|(stage, _)| **stage != StageName::Compress).peekable();
@@ -73,15 +73,15 @@ fn list(items: &[String]) -> String {
 pub enum Publication {
     /// They are the results of the label.
     Published(ResultsFolder),
-    /// The label keeps the results that it had; these are incomplete and beside them.
+    /// They are incomplete, and beside the results that the label keeps.
     Beside(ResultsFolder),
 }
 
 impl LabelWriter {
-    /// Locks the label for a run of `design`. Nothing that the label has is changed.
+    /// Locks the label for a run of `design`. Changes none of its files.
     ///
     /// # Errors
-    /// Another process writes it; it is protected; it has rows of another design, and `replace` was not given.
+    /// Another process writes the label; it is protected; it has rows of another design and `replace` is false.
     pub fn lock(
         results: &Path,
         label: &Label,
@@ -118,7 +118,7 @@ impl LabelWriter {
         Ok(LabelWriter { folders, folder: incomplete, _lock: lock })
     }
 
-    /// Where the run writes.
+    /// The folder that the run writes.
     pub fn folder(&self) -> &ResultsFolder {
         &self.folder
     }
@@ -128,21 +128,21 @@ impl LabelWriter {
         self.folders.published().shows_reference()
     }
 
-    /// The set that a complete one replaces, if there is one.
+    /// The set that a complete run replaces, if there is one.
     pub fn replaced(&self) -> Option<ResultsFolder> {
         Some(self.folders.published()).filter(|published| *published != self.folder)
     }
 
-    /// Begins the set anew. It lists the actions of an earlier incomplete set, so that no prune removes them before they are
-    /// used again.
+    /// Begins the set anew. It lists the keys of an earlier incomplete set, so that no prune removes their entries
+    /// before they are used again.
     ///
     /// # Errors
-    /// The error of the file system, with the path.
+    /// The file system's error, with the path.
     pub fn begin(&self, manifest: &Manifest) -> Result<(), LabelLockError> {
         let _files = self.lock_files()?;
         let mut known = BTreeSet::new();
         if self.folder.path().exists() && self.folder != self.folders.published() {
-            // a set whose keys cannot be read protects none
+            // a set whose keys cannot be read protects no entries
             known = self.folder.known_keys().unwrap_or_default();
             remove_folder(self.folder.path())?;
         }
@@ -152,7 +152,7 @@ impl LabelWriter {
         Ok(keys.finish()?)
     }
 
-    /// The lock under which files of the set are written and published; `report` takes it too.
+    /// Takes the lock under which files of the set are written and published; `report` takes it, too.
     ///
     /// # Errors
     /// Another process holds it.
@@ -160,10 +160,10 @@ impl LabelWriter {
         self.folders.lock_files()
     }
 
-    /// Gives the published set another manifest: its other files are those that this run would write.
+    /// Gives the published set another manifest. Its other files are the ones that this run would write.
     ///
     /// # Errors
-    /// The error of the file system, with the path.
+    /// The file system's error, with the path.
     pub fn keep_published(self, manifest: &Manifest) -> Result<Publication, FileError> {
         let published = self.folders.published();
         published.write_manifest(manifest)?;
@@ -171,10 +171,10 @@ impl LabelWriter {
         Ok(Publication::Published(published))
     }
 
-    /// Commits the set, whose other files are written, and publishes it if that is due.
+    /// Commits the set by its staged manifest, after all other files, and publishes it if that is due.
     ///
     /// # Errors
-    /// The error of the file system, with the path.
+    /// The file system's error, with the path.
     pub fn publish(self, staged: StagedFile, manifest: &Manifest) -> Result<Publication, FileError> {
         self.folder.sync()?;
         staged.commit()?;

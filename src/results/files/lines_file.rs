@@ -1,4 +1,5 @@
-//! A file of lines under construction. Each has a place; they are written as they come, and put in order at the end.
+//! A file of lines under construction. Each line has a place. Lines are written in the order in which they are made, and
+//! sorted at the end.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -9,17 +10,17 @@ use memchr::memchr_iter;
 use base::files::{self, FileError};
 use base::redaction::redact_bytes;
 
-/// How lines stand in a file once it is finished.
+/// The form of a finished file of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowsForm {
-    /// As they are.
+    /// Plain text.
     Plain,
-    /// Compressed by zstd; the name of the file says so.
+    /// Compressed by zstd, which the name of the file shows.
     Compressed,
 }
 
 impl RowsForm {
-    /// The path of a file in this form, from that of the plain one.
+    /// The path of a file in this form, from the path of the plain one.
     pub(in crate::results) fn path(self, plain: &Path) -> PathBuf {
         match self {
             RowsForm::Plain => plain.to_owned(),
@@ -27,7 +28,7 @@ impl RowsForm {
         }
     }
 
-    /// Reads the lines of a file in this form, by the path of the plain one.
+    /// Opens a file in this form, by the path of the plain one.
     pub(super) fn open(self, plain: &Path) -> io::Result<Box<dyn BufRead + Send>> {
         let file = File::open(self.path(plain))?;
         Ok(match self {
@@ -37,23 +38,23 @@ impl RowsForm {
     }
 }
 
-/// Higher levels take several times as long for a twentieth of the size.
+/// Higher levels take several times as long and save a twentieth of the size.
 const LEVEL: i32 = 3;
-/// Bytes that are read or copied at once.
+/// Bytes that are read at once.
 const BUFFER: usize = 1 << 16;
 
-/// The file under construction; `P` are the places of its lines.
+/// The file under construction; `P` is the type of places.
 pub struct LinesFile<P> {
     path: PathBuf,
     form: RowsForm,
     file: File,
-    /// The same file, where it gets its name when it is finished.
+    /// The same file, if it gets its name only when it is finished.
     unnamed: Option<tempfile::NamedTempFile>,
     lines: Vec<Line<P>>,
     length: u64,
 }
 
-/// Where a line stands in the file.
+/// The position of a line in the file.
 #[derive(Clone, Copy, Debug)]
 struct Line<P> {
     place: P,
@@ -62,16 +63,16 @@ struct Line<P> {
 }
 
 impl<P: Ord + Copy> LinesFile<P> {
-    /// Begins the file anew, for whoever reads along.
+    /// Begins the file anew. Other processes can read it while it is written.
     pub(super) fn create(path: &Path, form: RowsForm) -> Result<LinesFile<P>, FileError> {
-        // not truncated: it may be a second name of a file of another set
+        // removed, not truncated: it may be a hard link to a file of another set
         [RowsForm::Plain, RowsForm::Compressed].iter().try_for_each(|form| files::remove_if_there(&form.path(path)))?;
         let file = files::open_options(path).read(true).write(true).create_new(true).open(path);
         let file = file.map_err(|e| FileError::new("write", path, e))?;
         Ok(LinesFile { path: path.to_owned(), form, file, unnamed: None, lines: Vec::new(), length: 0 })
     }
 
-    /// The same, except that there is no such file before it is finished.
+    /// The same, except that the file appears only when it is finished.
     pub(super) fn create_unnamed(path: &Path) -> Result<LinesFile<P>, FileError> {
         let unnamed = files::temporary_in(files::folder_of(path)).map_err(|e| FileError::new("write", path, e))?;
         let file = unnamed.as_file().try_clone().map_err(|e| FileError::new("write", path, e))?;
@@ -79,10 +80,10 @@ impl<P: Ord + Copy> LinesFile<P> {
         Ok(LinesFile { path, form, file, unnamed: Some(unnamed), lines: Vec::new(), length: 0 })
     }
 
-    /// Appends lines; they are in the file at once. `places` are theirs.
+    /// Appends lines, which are in the file immediately. `places` are the places of the lines.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn append(&mut self, places: &[P], lines: &str) -> Result<(), FileError> {
         let bytes = redact_bytes(lines.as_bytes());
         self.file.write_all(&bytes).map_err(|e| self.fault(e))?;
@@ -104,10 +105,10 @@ impl<P: Ord + Copy> LinesFile<P> {
         self.lines.len()
     }
 
-    /// Puts the lines in the order of their places. Of two lines in one place the later one stands.
+    /// Sorts the lines by place. Of two lines in one place, the later one is kept.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn finish(mut self) -> Result<(), FileError> {
         let is_sorted = self.lines.is_sorted_by(|a, b| a.place < b.place);
         if !is_sorted {
@@ -154,7 +155,7 @@ impl<P: Ord + Copy> LinesFile<P> {
     }
 }
 
-/// The file behind a buffer, once all of it is written.
+/// Flushes a buffer and returns its file.
 fn into_file(buffer: BufWriter<tempfile::NamedTempFile>) -> io::Result<tempfile::NamedTempFile> {
     buffer.into_inner().map_err(io::IntoInnerError::into_error)
 }

@@ -1,4 +1,4 @@
-//! `manifest.json`: what ran, and what it took. Times and facts of the machine stand here alone.
+//! `manifest.json`: what ran, and what it cost. Times and facts about the machine are only in this file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Add;
@@ -13,21 +13,21 @@ use crate::judge::{Dimension, SelfTestDesign};
 use crate::parts::PartRecord;
 use base::units::{Tokens, Usage, Usd, add_known};
 
-/// The version of the format of a results folder. Older ones are read, newer ones refused.
+/// The version of the format of a results folder. Older formats are read, newer ones are refused.
 ///
 /// 2: `cut_off` and `held_back` of a stage became `early_cutoff` and `skipped`.
-/// 3: `reliability` of a comparison in `summary.json` counts chains, a fixture in a run each; it counted cells.
-/// 4: the keys of the actions are in `keys.txt`; they were in the manifest.
+/// 3: `reliability` of a comparison in `summary.json` counts chains (a fixture in a run); before, it counted cells.
+/// 4: the keys of the actions are in `keys.txt`; before, they were in the manifest.
 pub const FORMAT: u32 = 4;
 
-/// What ran, with what outcome, and what it took.
+/// What ran, how it ended, and what it cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The format of the folder.
     pub format: u32,
     /// The version of the program that wrote it.
     pub version: String,
-    /// The label; a set that was replaced has another one than it was written under.
+    /// The label; a set that was replaced no longer has the label that it was written under.
     pub label: String,
     /// When the run began, RFC 3339 in UTC.
     pub started: String,
@@ -35,30 +35,30 @@ pub struct Manifest {
     pub ended: Option<String>,
     /// How it ended.
     pub outcome: Outcome,
-    /// The git commit that was checked out in the project's repository; `None` outside of one. Files may differ from it:
-    /// their digests are in `files`.
+    /// The git commit that was checked out in the project's repository; `None` outside of a repository. Files may
+    /// differ from it: their digests are in `files`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The pipeline as resolved, with the digests of fixtures, points, banks, prompts and rubric.
     pub design: Design,
-    /// Text files of the project that went into it: path relative to the pipeline, and digest.
+    /// The digests of the project's text files that the run used, by path relative to the pipeline.
     pub files: BTreeMap<String, Digest>,
-    /// Models as the providers named them in their replies, by `provider/model` as asked.
+    /// The models that providers named in their replies, by the `provider/model` that was asked.
     pub models: BTreeMap<String, BTreeSet<String>>,
     /// What each stage did.
     pub stages: BTreeMap<StageName, StageCounts>,
-    /// Requests sent, attempts that failed included.
+    /// Requests that were sent, including failed attempts.
     pub requests_sent: u64,
     /// Attempts after the first.
     pub retries: u64,
-    /// Times that a provider said to slow down.
+    /// How often a provider reported a rate limit.
     pub rate_limited: u64,
-    /// What providers reported of all replies to this run, those included that came to nothing. What nobody
-    /// reported is null.
+    /// The usage that providers reported for all replies to this run, including unused ones; null where none was
+    /// reported.
     pub usage: Usage,
-    /// What this run cost, replies that came to nothing included; null where a price is unknown.
+    /// What this run cost, including unused replies; null where a price is unknown.
     pub usd: Option<Usd>,
-    /// Of that, what no result stands on.
+    /// The part of usage and cost that was not used for any result.
     #[serde(default)]
     pub unused: Unused,
     /// Dollars that providers' prompt caches saved, as far as prices are known.
@@ -68,46 +68,46 @@ pub struct Manifest {
     pub wall_s: f64,
     /// Every action that failed, once.
     pub failures: Vec<FailedAction>,
-    /// What decided which cases the judges were tested with.
+    /// The seed and the padding that the cases of the judges' self-test were drawn with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selftest: Option<SelfTestDesign>,
-    /// What was expected before the run, beside what came.
+    /// The forecast before the run.
     pub forecast: Option<ForecastTotals>,
     /// What must be printed on every report.
     pub caveats: Caveats,
-    /// Against what it was compared (`--compare-to`), to be compared again when the report is made anew.
+    /// What it was compared with (`--compare-to`); it is compared again when the report is made anew.
     pub compared_to: Option<String>,
     /// What that comparison may leave out.
     #[serde(default)]
     pub compared_scope: ComparisonScope,
-    /// Whether fixtures were added until there was a verdict: it is tested at the level of such a look.
+    /// Whether fixtures were added until there was a verdict, so that it is tested at the level of a look.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_decided: bool,
     /// The numbers of tries that its verdicts are corrected for.
     #[serde(default, skip_serializing_if = "Tried::is_empty")]
     pub tried: Tried,
-    /// What the judges gave answers of the baseline again, where a change of theirs would explain a verdict.
+    /// The second grades of baseline answers, if a changed judge would explain a verdict.
     #[serde(default, skip_serializing_if = "Regradings::is_empty")]
     pub regradings: Regradings,
-    /// Every action that the result stands on, those of judges' self-tests included, up to format 3.
+    /// Up to format 3: the keys of the actions that the result was made from, including those of judges' self-tests.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub keys: BTreeSet<ActionKey>,
-    /// The other files, as a run of the same rows can take them over; `None` of a set that cannot be taken over.
+    /// The other files, which a run with the same rows can take over; `None` if they cannot be taken over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<MadeFiles>,
-    /// Which part of the matrix it is; `None` of all of it.
+    /// The part of the matrix that it has; `None` if it has all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<PartRecord>,
     /// The parts that it was merged from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<MergedPart>,
-    /// The exports that some of these came from: their authors are believed.
+    /// The exports that some of its entries were imported from; their authors are trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imported: Vec<ImportedEntries>,
-    /// The writers of those of these that were pulled from a shared cache.
+    /// The writers of the entries that were pulled from a shared cache.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writers: Vec<WriterEntries>,
-    /// The digests of the bodies of these.
+    /// The digests of the bodies of the pulled entries.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pulled: BTreeMap<ActionKey, Digest>,
     /// The shared cache that the run used.
@@ -115,16 +115,16 @@ pub struct Manifest {
     pub remote: Option<RemoteUse>,
 }
 
-/// The files of a set beside its manifest, and what they were made from.
+/// The files of a set besides its manifest, and what they were made from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeFiles {
-    /// Identifies the rows of all contexts in their order, and how they were made into files.
+    /// Identifies the rows of all contexts in their order, and the version that made files of them.
     pub source: Digest,
     /// The digest of each file, by its name.
     pub files: BTreeMap<String, Digest>,
 }
 
-/// Entries that a result stands on and that one writer signed.
+/// The entries that a result was made from and that one writer signed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriterEntries {
     /// The name that the project has for the writer.
@@ -158,7 +158,7 @@ pub struct MergedPart {
     pub record: PartRecord,
     /// When its last run began, RFC 3339 in UTC.
     pub started: String,
-    /// When it ended; `None` of one that was killed, or still runs.
+    /// When it ended; `None` if it was killed or still runs.
     pub ended: Option<String>,
     /// How it ended.
     pub outcome: Outcome,
@@ -171,7 +171,7 @@ pub struct MergedPart {
 }
 
 impl MergedPart {
-    /// The part of a manifest; `None` if it is of none.
+    /// From the manifest of a part; `None` if it is not one.
     pub fn new(manifest: &Manifest) -> Option<MergedPart> {
         Some(MergedPart {
             record: manifest.part?,
@@ -185,7 +185,7 @@ impl MergedPart {
     }
 }
 
-/// Entries that a result stands on and that were imported from one file.
+/// The entries that a result was made from and that were imported from one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedEntries {
     /// The path of the file as it was given.
@@ -196,16 +196,16 @@ pub struct ImportedEntries {
     pub entries: u64,
 }
 
-/// What may be left out of a comparison; each also what those before it allow.
+/// What may be left out of a comparison. Each scope includes the ones before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ComparisonScope {
-    /// Nothing: both sides measured the same fixtures and probes.
+    /// Nothing: both sides must have measured the same fixtures and probes.
     #[default]
     All,
     /// Fixtures and probes that one side did not select (`run --fixtures`).
     Selected,
-    /// Also what the two sides measured differently (`--only-common`).
+    /// Everything that the two sides measured differently (`--only-common`).
     Common,
 }
 
@@ -213,7 +213,7 @@ pub enum ComparisonScope {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// It has not ended, or crashed.
+    /// It has not ended, or it crashed.
     #[default]
     Running,
     /// All cells are judged.
@@ -231,36 +231,37 @@ pub enum Outcome {
 /// What a stage did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageCounts {
-    /// Coordinates of the matrix at this stage: many may need one action.
+    /// Cells of the matrix at this stage; many may need the same action.
     pub cells: u64,
     /// Distinct actions that were settled: executed, cached or failed.
     pub actions: u64,
     /// Actions that asked a model or computed something in this run.
     pub executed: u64,
-    /// Actions found in the cache.
+    /// Actions that were found in the cache.
     pub cached: u64,
-    /// Actions that failed, by whosever fault.
+    /// Actions that failed, by any cause.
     pub failed: u64,
-    /// Of the cached actions, those that stand because an edit above them left an output as it was: early cutoff.
+    /// Cached actions that are still valid although something above them was edited, because its output stayed the
+    /// same.
     #[serde(default, alias = "cut_off")]
     pub early_cutoff: u64,
-    /// Cells that were not begun: offline, over budget, interrupted, provider unavailable, weak judge. The cells that
+    /// Cells that were not begun: offline, over budget, interrupted, provider unavailable, weak judge. Cells that
     /// depend on them are not counted here.
     #[serde(default, alias = "held_back")]
     pub skipped: u64,
-    /// What prompt caches could have served and did; left out where no provider reports of one.
+    /// What prompt caches served and could have served; absent if no provider reports it.
     #[serde(default, skip_serializing_if = "PromptCacheTokens::is_empty")]
     pub prompt_cache: PromptCacheTokens,
 }
 
-/// Input tokens of the executed actions of a stage, for what providers' prompt caches could do and did.
+/// Input tokens of the executed actions of a stage, for providers that report their prompt cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptCacheTokens {
-    /// All, of the providers that report of a prompt cache.
+    /// All input tokens.
     pub input: Tokens,
-    /// Estimated: those that begin a request and had begun an earlier one of this run.
+    /// An estimate of the tokens at the beginning of requests that also began an earlier request of this run.
     pub repeated: Tokens,
-    /// Those that prompt caches served, as reported.
+    /// The tokens that prompt caches served, as reported.
     pub served: Tokens,
 }
 
@@ -288,31 +289,31 @@ impl PromptCacheTokens {
     }
 }
 
-/// What was paid for and no result stands on: replies that were malformed, cut off, refused, or broke the contract.
+/// Replies that were paid for and not used for any result: malformed, cut off, refused, or against the contract.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Unused {
-    /// How many such replies.
+    /// How many such replies there were.
     pub replies: u64,
-    /// What providers reported of them.
+    /// The usage that providers reported for them.
     pub usage: Usage,
     /// What they cost; null where a price is unknown.
     pub usd: Option<Usd>,
-    /// Requests that were never answered, besides: whether they are billed nobody knows.
+    /// Requests, besides these, that were never answered: whether they are billed is unknown.
     pub unanswered: u64,
 }
 
-/// What was expected before the run.
+/// The forecast before a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ForecastTotals {
     /// Requests to models.
     pub requests: u64,
-    /// Tokens of what they send.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens of what they get back.
+    /// Output tokens.
     pub output_tokens: u64,
     /// Dollars; null where a price is unknown.
     pub usd: Option<Usd>,
-    /// How long the run takes, in seconds.
+    /// The duration of the run, in seconds.
     pub seconds: f64,
 }
 
@@ -325,22 +326,22 @@ pub struct UnqualifiedJudge {
     pub dimensions: Vec<Dimension>,
 }
 
-/// How a judge graded answers of the run once a fact in them was made false.
+/// How a judge graded answers of the run after a fact in them was made false.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FalseFactCheck {
-    /// Its name.
+    /// The judge's name.
     pub judge: String,
-    /// How many it graded lower in the mean of accuracy and completeness.
+    /// How many answers it graded lower, in the mean of accuracy and completeness.
     pub lower: usize,
-    /// How many there were.
+    /// How many answers there were.
     pub of: usize,
 }
 
 impl FalseFactCheck {
-    /// Answers of a whole check, and of one with few of them.
+    /// The number of answers in a full check, and in a small one.
     pub const SIZES: [usize; 2] = [20, 10];
 
-    /// How many a judge who reads facts grades lower.
+    /// How many answers a judge that reads facts grades lower.
     pub fn needed(&self) -> usize {
         if self.of > 10 { 17 } else { 8 }
     }
@@ -358,18 +359,18 @@ pub struct Caveats {
     pub offline: bool,
     /// Judges that failed their self-test.
     pub weak_judges: Vec<String>,
-    /// Such judges were used all the same (`--allow-weak-judge`).
+    /// Such judges were used nevertheless (`--allow-weak-judge`).
     #[serde(default)]
     pub allow_weak_judge: bool,
-    /// Judges that are not qualified in some dimensions, which leave `overall` and the gate.
+    /// Judges that are not qualified in some dimensions, which `overall` and the gate therefore leave out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unqualified: Vec<UnqualifiedJudge>,
     /// Judges that were checked on answers of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub false_facts: Vec<FalseFactCheck>,
-    /// Facts that occur nowhere were let pass.
+    /// Expected facts that occur nowhere in the transcript were accepted.
     pub allow_unproven: bool,
-    /// Sessions in another language than the one that judges are tested in.
+    /// How many sessions are in another language than the one that judges are tested in.
     #[serde(default)]
     pub other_language: usize,
     /// Other remarks, as sentences.
@@ -377,9 +378,9 @@ pub struct Caveats {
 }
 
 impl Manifest {
-    /// Adds what another part of the same results sent and paid.
+    /// Adds the requests and costs of another part of the same results.
     pub fn add_spending(&mut self, other: &Manifest) {
-        // A part without replies has nothing to report, which is not the same as an unknown number.
+        // A part without replies has no numbers, which does not make them unknown.
         if !other.has_spent() {
             return;
         }
@@ -398,7 +399,7 @@ impl Manifest {
         };
     }
 
-    /// Also true of a run that sent nothing and collected the batches of an earlier one.
+    /// Whether the run sent anything, or collected the batches of an earlier run.
     fn has_spent(&self) -> bool {
         self.requests_sent > 0 || self.usage != Usage::default()
     }
@@ -446,11 +447,12 @@ impl Manifest {
         }
     }
 
-    /// Whether another run came to the same results: the manifests differ at most in what the runs took, and when.
+    /// Whether another run came to the same results: the manifests differ at most in the times and costs of the runs.
     pub fn has_same_results(&self, other: &Manifest) -> bool {
         self.without_run() == other.without_run()
     }
 
+    /// The manifest without the times and costs of its run.
     fn without_run(&self) -> Manifest {
         let begun = Manifest::begin(&self.label, "", self.design.clone());
         Manifest {
@@ -473,8 +475,7 @@ impl Manifest {
         }
     }
 
-    /// The share of actions that came from the cache, of all that were due and not left alone, from 0 to 1; `None`
-    /// where there was none.
+    /// The share of settled actions that came from the cache, from 0 to 1; `None` if none was settled.
     pub fn cached_share(&self) -> Option<f64> {
         let (cached, done) = self.stages.values().fold((0, 0), |(cached, done), stage| {
             (cached + stage.cached, done + stage.cached + stage.executed + stage.failed)

@@ -1,4 +1,4 @@
-//! One judged cell as it stands in `cells.jsonl`.
+//! A line of `cells.jsonl`: one judged cell.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{AnswerWhenLost, ContextFacts, FactOutcome};
 use crate::probe::ProbeType;
 
-/// The version of all that makes a row of the same outputs. Raised when a row would say something else.
+/// The version of the code that makes rows. Raised when a row of the same outputs would change.
 pub const ROWS: u16 = 13;
 
-/// One judged cell. Flat, numbers unrounded; what is unknown is null. `T` is what was said at length: texts, or
+/// One judged cell. Flat, with unrounded numbers; unknown values are null. `T` is the type of long texts: `String`, or
 /// [`Unread`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de> + Default"))]
@@ -42,7 +42,7 @@ pub struct Row<T = String> {
     pub answer_n: u32,
     /// The number of the judgement of that answer.
     pub judge_n: u32,
-    /// The actions the cell stands on.
+    /// The keys of the actions that the cell was made from.
     pub keys: RowKeys,
     /// Each criterion that applied, with its score and the judge's reason.
     pub criteria: Vec<CriterionScore<T>>,
@@ -50,24 +50,24 @@ pub struct Row<T = String> {
     pub dimensions: BTreeMap<Dimension, f64>,
     /// Mean of the dimensions; for display only.
     pub overall: Option<f64>,
-    /// Each expected fact and what became of it.
+    /// Each expected fact with its outcome.
     pub facts: Vec<FactOutcome>,
-    /// What the answer does where the context lost every expected fact; null elsewhere, and in results from before this
-    /// was recorded.
+    /// What the answer does if the context lost every expected fact; otherwise null, as in results from before this was
+    /// recorded.
     #[serde(default)]
     pub answer_when_lost: Option<AnswerWhenLost>,
-    /// The heading of the compression prompt under which the facts belong by words; null where there is none.
+    /// The heading of the compression prompt that the facts belong under by their words; null if there is none.
     #[serde(default)]
     pub heading: Option<String>,
     /// Superseded facts that the answer states as current.
     pub stale_facts: Vec<String>,
-    /// Share of the expected facts that occur in the context; null where the context cannot be read.
+    /// The share of the expected facts that occur in the context; null if the context cannot be read.
     pub fact_survival: Option<f64>,
-    /// The same of the summary alone; absent where the context is nothing else.
+    /// The share that occurs in the summary alone; absent if the context is nothing but a summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_survival: Option<f64>,
-    /// What the context says of the expected facts beyond that they occur; null where it cannot be read, of paraphrases, and
-    /// in results from before this was recorded.
+    /// How the context states the expected facts; null if it cannot be read, for paraphrases, and in results from
+    /// before this was recorded.
     #[serde(default)]
     pub context_facts: Option<ContextFacts>,
     /// Whether the facts are rules of the user: the probe has the tag `constraint`.
@@ -77,20 +77,21 @@ pub struct Row<T = String> {
     pub fabricated: Option<bool>,
     /// Paths and identifiers in the answer that occur nowhere in the transcript.
     pub invented: Vec<String>,
-    /// Tokens of the context; null where its provider did not say.
+    /// Tokens of the context; null if its provider did not report them.
     pub context_tokens: Option<u64>,
-    /// Tokens of the messages it replaces.
+    /// Tokens of the messages that it replaces.
     pub replaced_tokens: Option<u64>,
     /// 1 − context tokens / replaced tokens.
     pub compression_ratio: Option<f64>,
-    /// Tokens of finding the lost facts again; null where unknown, of a probe without facts, and in results from before
-    /// format 3, which counted other messages under another name.
+    /// Tokens that it takes to find the lost facts again; null if unknown, for a probe without facts, and in results
+    /// from before format 3, which counted other messages under another name.
     #[serde(default)]
     pub fetch_tokens: Option<u64>,
-    /// Lost facts that occur in no message whole, so that `fetch_tokens` is not known.
+    /// How many lost facts occur in no message as a whole, so that `fetch_tokens` is unknown.
     #[serde(default)]
     pub refetch_unlocated: u32,
-    /// Whether nothing in the context points to a message with a lost fact, so that all that was replaced is read.
+    /// Whether nothing in the context points to a message with a lost fact, so that all replaced messages have to be
+    /// read.
     #[serde(default)]
     pub refetch_unguided: bool,
     /// What its actions cost when they were executed, in dollars.
@@ -99,7 +100,7 @@ pub struct Row<T = String> {
     /// Whether the token limit cut the answer off.
     #[serde(default)]
     pub truncated: bool,
-    /// What the answerer searched for; null where it could not search.
+    /// The answerer's searches; null if it could not search.
     #[serde(default = "none", skip_serializing_if = "Option::is_none")]
     pub open_book: Option<OpenBook<T>>,
     /// The answer as it was graded.
@@ -110,27 +111,27 @@ fn none<T>() -> Option<OpenBook<T>> {
     None
 }
 
-/// What an open-book answer was given besides its context.
+/// What an open-book answer got besides its context.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de> + Default"))]
 pub struct OpenBook<T = String> {
     /// The answerer that answers the same questions without a search.
     pub closed: String,
-    /// The actions before the one that answered: earlier steps, and searches by a program.
+    /// The actions before the answering one: earlier steps, and searches by a program.
     pub steps: Vec<RowStep>,
-    /// The searches that were asked for, in order.
+    /// The searches, in order.
     pub searches: Vec<RowSearch<T>>,
-    /// Tokens of all that they returned.
+    /// Tokens of everything that they returned.
     pub tokens: u64,
-    /// Whether a message with a fact that the context lost was among the results; null where nothing was lost, nothing was
-    /// searched for, or the context cannot be read.
+    /// Whether a message with a fact that the context lost was among the results; null if nothing was lost, there was
+    /// no search, or the context cannot be read.
     pub gold_found: Option<bool>,
-    /// Whether an archive of the method was searched, not the replaced messages.
+    /// Whether an archive of the method was searched instead of the replaced messages.
     #[serde(default)]
     pub own_archive: bool,
 }
 
-/// An action before the one that answered.
+/// An action before the answering one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RowStep {
     /// Its key.
@@ -143,25 +144,25 @@ pub struct RowStep {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de> + Default"))]
 pub struct RowSearch<T = String> {
-    /// The words searched for; empty where the search was asked for wrongly.
+    /// The words searched for; empty if the request for the search was malformed.
     pub query: T,
     /// The indices of the messages that were returned, best first.
     pub messages: Vec<usize>,
-    /// What the answerer got to read: excerpts, or why nothing was searched for.
+    /// The text that the answerer got: excerpts, or why there was no search.
     pub returned: T,
 }
 
 impl<T> Row<T> {
-    /// Its answerer as designs name it: with or without a search, it is the same model with the same prompt.
+    /// Its answerer by the name in designs: with or without a search, it is the same model with the same prompt.
     pub fn closed_answerer(&self) -> &str {
         self.open_book.as_ref().map_or(self.answerer.as_str(), |open| open.closed.as_str())
     }
 }
 
-/// A row as figures are made of it: question, answer and reasons, which are most of it, are passed over.
+/// A row without its long texts (question, answer and reasons, which are most of it): what figures need.
 pub type ScoredRow = Row<Unread>;
 
-/// A text that was passed over.
+/// A text that was skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unread;
 
@@ -171,8 +172,8 @@ impl<'de> Deserialize<'de> for Unread {
     }
 }
 
-/// What the actions behind a cell cost when they were executed, cached or not; null where no price is known, 0 where
-/// nobody was asked.
+/// What the actions behind a cell cost when they were executed, even if they are cached now; null if no price is known,
+/// 0 if no model was asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RowCost {
     /// The compression.

@@ -1,5 +1,5 @@
-//! `cells.jsonl`: written as rows come, put in the order of the matrix at the end, there also compressed if that is wanted,
-//! as `cells.jsonl.zst`; read row by row.
+//! `cells.jsonl`: rows are written in the order in which they are made, and sorted in the order of the matrix at the end.
+//! The finished file may be compressed to `cells.jsonl.zst`. It is read row by row.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
@@ -13,35 +13,35 @@ use crate::action::Digest;
 use base::files::{self, FileError};
 use base::say;
 
-/// Its name in a folder of results.
+/// The name of the plain file.
 pub(super) const PLAIN: &str = "cells.jsonl";
-/// The same, compressed.
+/// The name of the compressed file.
 pub(super) const COMPRESSED: &str = "cells.jsonl.zst";
 
-/// Up to so many rows are held in memory and shown on one page; more are read from the file.
+/// The most rows that are kept in memory and shown on one page; if there are more, they are read from the file.
 pub const FEW: u64 = 25_000;
 
-/// The file under construction, and the rows themselves as long as they are few.
+/// The file under construction, and the rows themselves if they are few.
 pub struct RowsFile {
     lines: LinesFile<u64>,
-    /// `None` where they are many.
+    /// `None` if they are many.
     rows: Option<BTreeMap<u64, ListedRow>>,
 }
 
-/// A row with the name of its line, which says whether anything in it is another.
+/// A row with the digest of its line, which identifies everything in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedRow {
-    /// The row, without what was said at length.
+    /// The row, without its long texts.
     pub row: ScoredRow,
-    /// Digest of the line.
+    /// The digest of the line.
     pub name: Digest,
 }
 
 impl ListedRow {
-    /// Reads a line.
+    /// Parses a line.
     ///
     /// # Errors
-    /// It is no row.
+    /// The line is no row.
     pub fn read(line: &str) -> serde_json::Result<ListedRow> {
         let line = line.trim_end_matches('\n');
         Ok(ListedRow { row: serde_json::from_str(line)?, name: Digest::hash(line) })
@@ -49,21 +49,21 @@ impl ListedRow {
 }
 
 impl RowsFile {
-    /// Begins the file anew in `folder`, which is made if need be, for `cells` rows at most.
+    /// Begins the file anew in `folder`, which is created if needed, for at most `cells` rows.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn create(folder: &Path, cells: u64, form: RowsForm) -> Result<RowsFile, FileError> {
         files::create_private_folder(folder)?;
         let lines = LinesFile::create(&folder.join(PLAIN), form)?;
         Ok(RowsFile { lines, rows: (cells <= FEW).then(BTreeMap::new) })
     }
 
-    /// Appends rows; whole lines reach the file at once, so whoever reads along sees rows. `ordinals` are the places of
-    /// the `lines` in the matrix.
+    /// Appends rows. Each write has whole lines, so other readers of the file see whole rows. `ordinals` are the places
+    /// of the `lines` in the matrix.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path; a line that is no row.
+    /// The file system's error, with the path; a line that is no row.
     pub fn append(&mut self, ordinals: &[u64], lines: &str) -> Result<(), FileError> {
         self.lines.append(ordinals, lines)?;
         let Some(kept) = &mut self.rows else { return Ok(()) };
@@ -84,16 +84,16 @@ impl RowsFile {
         self.len() == 0
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         self.lines.path()
     }
 
-    /// Puts the rows in the order of the matrix. Of two rows in one place the later one stands. Returns them if they are
-    /// few.
+    /// Sorts the rows in the order of the matrix, and returns them if they are few. Of two rows in one place, the later
+    /// one is kept.
     ///
     /// # Errors
-    /// What the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn finish(self) -> Result<Option<Vec<ListedRow>>, FileError> {
         self.lines.finish()?;
         Ok(self.rows.map(|rows| rows.into_values().collect()))
@@ -103,22 +103,22 @@ impl RowsFile {
 /// A row that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RowError {
-    /// The file.
+    /// The file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A line that is no row.
+    /// A line is no row.
     #[error("{}", say!("line {line} of `{}` is not a row of results: {source}; run the label again", "`{}` 第 {line} 行不是结果行：{source}；请重新运行该标签", path.display()))]
     Line {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What was found.
+        /// The error of the parser.
         source: serde_json::Error,
     },
 }
 
-/// The rows of a file, one at a time. A last line that a crash cut short is passed over.
+/// The rows of a file, one at a time. A last line that a crash cut short is skipped.
 pub struct Rows {
     path: PathBuf,
     reader: Box<dyn BufRead + Send>,
@@ -127,11 +127,11 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Opens the file of a folder of results, in either form. Where there are both, a run was killed while it wrote the
-    /// other from the lines.
+    /// Opens the file of a results folder, in either form. If there are both, a run was killed while it wrote the
+    /// compressed file from the plain one.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn open(folder: &Path) -> Result<Rows, FileError> {
         let plain = folder.join(PLAIN);
         let is_compressed = !plain.exists() && folder.join(COMPRESSED).exists();
@@ -141,10 +141,10 @@ impl Rows {
         Ok(Rows { path, reader, line: 0, buffer: String::new() })
     }
 
-    /// Whether there are at most `limit` lines, without reading what they say.
+    /// Whether there are at most `limit` lines, without parsing them.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub fn are_at_most(mut self, limit: u64) -> Result<bool, FileError> {
         for _ in 0..=limit {
             let skipped = self.reader.skip_until(b'\n').map_err(|e| FileError::new("read", &self.path, e))?;
@@ -158,7 +158,7 @@ impl Rows {
     /// The number of whole lines.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub(super) fn count_lines(mut self) -> Result<u64, FileError> {
         let (mut count, mut buffer) = (0, [0; 1 << 16]);
         loop {
@@ -175,9 +175,7 @@ impl Rows {
         self.line += 1;
         Ok(read > 0 && self.buffer.ends_with('\n'))
     }
-}
 
-impl Rows {
     fn next_as<T>(&mut self, read: impl FnOnce(&str) -> serde_json::Result<T>) -> Option<Result<T, RowError>> {
         match self.read_line() {
             Ok(false) => None,
@@ -190,20 +188,20 @@ impl Rows {
         }
     }
 
-    /// The rows that are left, without what was said at length.
+    /// The remaining rows, without their long texts.
     pub fn scored(mut self) -> impl Iterator<Item = Result<ScoredRow, RowError>> {
         std::iter::from_fn(move || self.next_as(|line| serde_json::from_str(line)))
     }
 
-    /// The same with their names.
+    /// The remaining rows with the digests of their lines.
     pub fn listed(mut self) -> impl Iterator<Item = Result<ListedRow, RowError>> {
         std::iter::from_fn(move || self.next_as(ListedRow::read))
     }
 
-    /// The rows behind the next `lines`, which are not read.
+    /// The rows after the next `lines` rows, which are skipped.
     ///
     /// # Errors
-    /// Whatever the file system says, with the path.
+    /// The file system's error, with the path.
     pub(super) fn behind(mut self, lines: usize) -> Result<Rows, FileError> {
         for _ in 0..lines {
             self.reader.skip_until(b'\n').map_err(|e| FileError::new("read", &self.path, e))?;

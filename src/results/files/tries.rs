@@ -1,9 +1,9 @@
-//! The ledger of tries: which designs of its methods were compared with a baseline. The best of many tries looks better than
-//! it is, so an improvement has to hold among all of them.
+//! The ledger of tries: which designs of methods were compared with a baseline. The best of many tries looks better
+//! than it is, so an improvement has to hold among all of them.
 //!
-//! It is in the folder of the baseline and is copied with it. Entries are only added, and each is a file named by what it
-//! says, so copies are merged by union (`cp`, git), and never conflict. Of several numbers for one design the larger one
-//! counts.
+//! The ledger is in the folder of the baseline and is copied with it. Entries are only added. Each is a file that is
+//! named by the digest of its content, so copies are merged by union (`cp`, git) without conflicts. If a design has
+//! several numbers, the largest counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,13 +21,13 @@ const TRIES: &str = "tries";
 pub struct Try {
     /// The method as the baseline calls it; null for the mean over the methods tested.
     pub method: Option<String>,
-    /// Of all that decides the answers.
+    /// The digest of everything that decides the answers.
     pub design: Digest,
-    /// Which try of the method it is, from 1.
+    /// The number of this try of the method, from 1.
     pub number: usize,
-    /// The transcripts of the fixtures that were compared.
+    /// The digests of the transcripts of the fixtures that were compared.
     pub fixtures: BTreeSet<Digest>,
-    /// Whether it tested a winner on fixtures that no try had used: then it is no try.
+    /// Whether it tested a winner on fixtures that no try had used: then it does not count as a try.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms: bool,
 }
@@ -37,36 +37,34 @@ pub struct Try {
 pub struct Tries(BTreeSet<Try>);
 
 impl Tries {
-    /// Reads the ledger of a baseline; empty where nothing was compared with it.
+    /// Reads the ledger of a baseline; it is empty if nothing was compared with the baseline.
     ///
     /// # Errors
-    /// A file that cannot be read, or is no entry: a ledger that lacks one would say too little.
+    /// A file cannot be read or is no entry: without it, too few tries would be counted.
     pub fn read(baseline: &ResultsFolder) -> Result<Tries, FolderError> {
-        let mut found = BTreeSet::new();
-        for path in list_entries(&baseline.file(TRIES))?
-            .into_iter()
-            .filter(|path| path.extension().is_some_and(|e| e == "json"))
-        {
+        let mut entries = BTreeSet::new();
+        let paths = list_entries(&baseline.file(TRIES))?.into_iter();
+        for path in paths.filter(|path| path.extension().is_some_and(|e| e == "json")) {
             let text = files::read_text(&path)?;
-            found.insert(serde_json::from_str(&text).map_err(|source| FolderError::Try { path, source })?);
+            entries.insert(serde_json::from_str(&text).map_err(|source| FolderError::Try { path, source })?);
         }
-        Ok(Tries(found))
+        Ok(Tries(entries))
     }
 
-    /// Which try a design of a method is: as it was counted, or the next one.
+    /// The number of a design among the tries of a method: the one that it has, or the next.
     pub fn number(&self, method: Option<&str>, design: &Digest) -> usize {
-        let counted = self.0.iter().filter(|entry| entry.method.as_deref() == method && !entry.confirms);
+        let tries = self.0.iter().filter(|entry| entry.method.as_deref() == method && !entry.confirms);
         let mut numbers: BTreeMap<&Digest, usize> = BTreeMap::new();
-        for entry in counted {
+        for entry in tries {
             let number = numbers.entry(&entry.design).or_default();
             *number = entry.number.max(*number);
         }
-        // An incomplete copy has fewer entries than its largest number says.
+        // An incomplete copy has fewer entries than its largest number.
         let largest = numbers.values().copied().max().unwrap_or_default().max(numbers.len());
         numbers.get(design).copied().unwrap_or(largest + 1)
     }
 
-    /// Whether a fixture was used by a try, or to confirm another design than these.
+    /// Whether a fixture was used by a try, or to confirm a design that is not among `confirmed`.
     pub fn have_used(&self, transcript: &Digest, confirmed: &BTreeSet<Digest>) -> bool {
         let mut users = self.0.iter().filter(|entry| entry.fixtures.contains(transcript));
         users.any(|entry| !entry.confirms || !confirmed.contains(&entry.design))
@@ -74,13 +72,13 @@ impl Tries {
 }
 
 impl Try {
-    /// Adds it to the ledger of a baseline, unless it is there.
+    /// Adds it to the ledger of a baseline, unless it is already there.
     ///
     /// # Errors
-    /// The file system.
+    /// The file system's error, with the path.
     pub fn record(&self, baseline: &ResultsFolder) -> Result<(), FileError> {
         let name = Digest::of_json(self).short();
-        let path = baseline.file(TRIES).join(format!("{}.json", name));
+        let path = baseline.file(TRIES).join(format!("{name}.json"));
         if path.exists() {
             return Ok(());
         }
@@ -107,7 +105,7 @@ mod tests {
         assert_eq!(numbers(&Tries::default(), &["a"]), [1]);
         let tries = Tries([entry(Some("m"), "a", 1), entry(Some("m"), "b", 2), entry(Some("n"), "c", 3)].into());
         assert_eq!(numbers(&tries, &["a", "b", "c"]), [1, 2, 3]);
-        // Two copies of one ledger, each with a try of its own, and one that counted a design differently.
+        // Two copies of one ledger, each with a try of its own, and with different numbers for one design.
         let both = Tries(tries.0.iter().cloned().chain([entry(Some("m"), "d", 2), entry(Some("m"), "b", 3)]).collect());
         assert_eq!(numbers(&both, &["a", "b", "d", "e"]), [1, 3, 2, 4]);
         let partial = Tries([entry(Some("m"), "x", 7)].into());

@@ -1,6 +1,6 @@
 //! Pairs grades by people with those of the judges, and compares them per dimension and overall. Pure.
 //!
-//! Ceiling and floor are left out: their answers are easy to grade, and inflate every coefficient.
+//! Ceiling and floor are left out, because their answers are easy to grade and would inflate every coefficient.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,31 +22,31 @@ pub struct JudgeAgreement {
     pub judge: Option<String>,
     /// Over all dimensions.
     pub pooled: Agreement,
-    /// The pairs of each dimension.
+    /// By dimension.
     pub dimensions: BTreeMap<Dimension, Agreement>,
-    /// The judge against itself, over the whole result set; `None` where nothing was graded twice.
+    /// How well the judge agrees with itself, over the whole result set; `None` where nothing was graded twice.
     pub against_itself: Option<RepeatSpread>,
 }
 
-/// What became of a file of human grades.
+/// A file of human grades compared with the judges.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AgreementResult {
-    /// Things that people graded; several raters of one thing count once.
+    /// How many things people graded; several raters of one thing count once.
     pub graded: usize,
-    /// Of them, cells of ceiling and floor.
+    /// How many of these belong to ceiling or floor.
     pub excluded: usize,
-    /// Lines whose cell the judge did not grade.
+    /// Lines whose cell no judge graded.
     pub unmatched: Vec<u64>,
-    /// Each judge; with several, the panel's median after them.
+    /// Each judge, then the panel's median if there are several judges.
     pub judges: Vec<JudgeAgreement>,
-    /// How far the judges of a panel agree with each other, over the whole result set.
+    /// How well the judges of a panel agree with each other, over the whole result set.
     pub alpha: Option<Coefficient>,
 }
 
 /// A judged cell without its number of judgement.
 type AnswerId = (String, u32, String, u32, String, String, u32);
 
-/// What is kept of the rows.
+/// The parts of the rows that the comparison needs.
 #[derive(Default)]
 struct GradedRows {
     /// The answers that people graded: per judge, the grades of each repeat.
@@ -55,10 +55,10 @@ struct GradedRows {
     repeats: BTreeMap<(AnswerId, String), BTreeMap<String, BTreeMap<ActionKey, u8>>>,
 }
 
-/// Compares `labels` with the rows of a result set of this `design`.
+/// Compares human grades with the rows of a result set of this `design`.
 ///
 /// # Errors
-/// Names that the result set does not have, and grades that fit several answers: all of them, with their lines.
+/// All names that the result set does not have, and all grades that fit several answers, with their lines.
 pub fn compare_judges<E>(
     human: &HumanGrades,
     design: &Design,
@@ -78,7 +78,7 @@ fn find_unknown(human: &HumanGrades, design: &Design, grade: &HumanGrade) -> Opt
     let GradedAnswer { fixture, point, method, run, probe, answerer, graded, .. } = &grade.subject;
     let names: Vec<&str> = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
     let Some(info) = design.fixture(fixture) else {
-        return Some(human.unknown_at(grade.line, "fixture", fixture, &names));
+        return Some(human.unknown_at(grade.line, word("fixture", "样本"), fixture, &names));
     };
     let methods: Vec<&str> = design.methods.iter().map(|method| method.name.as_str()).collect();
     let answerers: Vec<&str> = design.answerers.iter().map(|answerer| answerer.name.as_str()).collect();
@@ -86,22 +86,27 @@ fn find_unknown(human: &HumanGrades, design: &Design, grade: &HumanGrade) -> Opt
     let at_point: Vec<&str> = at_point.map(|probe| probe.id.as_str()).collect();
     let (kind, name, known): (&str, &str, Vec<&str>) = match graded {
         GradeTarget::Criterion(id) => {
-            ("criterion", id, design.rubric.criteria.iter().map(|c| c.id.0.as_ref()).collect())
+            (word("criterion", "准则"), id, design.rubric.criteria.iter().map(|c| c.id.0.as_ref()).collect())
         }
-        GradeTarget::Dimension(name) => ("dimension", name, Dimension::ALL.map(Dimension::name).to_vec()),
+        GradeTarget::Dimension(name) => (word("dimension", "维度"), name, Dimension::ALL.map(Dimension::name).to_vec()),
     };
     if !methods.contains(&method.as_str()) {
-        return Some(human.unknown_at(grade.line, "method", method, &methods));
+        return Some(human.unknown_at(grade.line, word("method", "方法"), method, &methods));
     }
     if at_point.is_empty() {
-        let problem = human.unknown_at(grade.line, "probes at point", &point.to_string(), &[]);
+        let problem = human.unknown_at(grade.line, word("probes at point", "有问题的压缩点"), &point.to_string(), &[]);
         return Some(problem.help(word("points count from 1", "压缩点从 1 计")));
     }
     if !at_point.contains(&probe.as_str()) {
-        return Some(human.unknown_at(grade.line, &format!("probe at point {point} of {fixture}"), probe, &at_point));
+        return Some(human.unknown_at(
+            grade.line,
+            &say!("probe at point {point} of {fixture}", "{fixture} 压缩点 {point} 的问题"),
+            probe,
+            &at_point,
+        ));
     }
     if let Some(answerer) = answerer.as_deref().filter(|name| !answerers.contains(name)) {
-        return Some(human.unknown_at(grade.line, "answerer", answerer, &answerers));
+        return Some(human.unknown_at(grade.line, word("answerer", "作答模型"), answerer, &answerers));
     }
     if !known.contains(&name) {
         return Some(human.unknown_at(grade.line, kind, name, &known));
@@ -140,7 +145,7 @@ impl GradedRows {
         Ok(graded)
     }
 
-    /// Judgements that share an action are one judgement.
+    /// Notes the scores of a row. Judgements that share an action are one judgement.
     fn note_repeats(&mut self, answer: &AnswerId, row: &Row) {
         for scored in &row.criteria {
             let place = (answer.clone(), scored.criterion.to_string());
@@ -163,7 +168,7 @@ impl GradedRows {
     }
 }
 
-/// A judge's score is a whole number.
+/// A judge's score as points: it is a whole number.
 fn points(score: f64) -> u8 {
     score.round().clamp(0.0, 5.0) as u8
 }
@@ -191,8 +196,8 @@ fn pair(human: &HumanGrades, design: &Design, graded: &GradedRows) -> Result<Agr
             excluded += 1;
             continue;
         }
-        let found = match answer_to(graded, subject) {
-            Ok(found) => found,
+        let meant = match find_answer(graded, subject) {
+            Ok(meant) => meant,
             Err(message) => {
                 faults.push(human.problem_at(*line, message).help(word(
                     "say which by the columns `answerer` and `answer_n`",
@@ -202,7 +207,7 @@ fn pair(human: &HumanGrades, design: &Design, graded: &GradedRows) -> Result<Agr
             }
         };
         let (Some(dimension), Some(human)) = (dimension_of(design, &subject.graded), mean(scores)) else { continue };
-        let (answer, judges) = found.unzip();
+        let (answer, judges) = meant.unzip();
         let answer = answer.unwrap_or_default();
         let grades = judges.map(|judges| grades_of(judges, &subject.graded)).unwrap_or_default();
         if grades.is_empty() {
@@ -229,7 +234,7 @@ fn pair(human: &HumanGrades, design: &Design, graded: &GradedRows) -> Result<Agr
     Ok(AgreementResult { graded: subjects.len(), excluded, unmatched, judges, alpha: is_panel.then(|| graded.alpha()) })
 }
 
-/// What people gave each thing, with the first line that names it.
+/// The scores that people gave each thing, with the first line that names it.
 fn by_subject(human: &HumanGrades) -> BTreeMap<&GradedAnswer, (u64, Vec<f64>)> {
     let mut subjects: BTreeMap<&GradedAnswer, (u64, Vec<f64>)> = BTreeMap::new();
     for grade in &human.grades {
@@ -241,8 +246,8 @@ fn by_subject(human: &HumanGrades) -> BTreeMap<&GradedAnswer, (u64, Vec<f64>)> {
 /// The rows of an answer by judge.
 type RowsByJudge = BTreeMap<String, Vec<Row>>;
 
-/// The one answer that a person can have meant, with its number among all.
-fn answer_to<'h>(graded: &'h GradedRows, subject: &GradedAnswer) -> Result<Option<(usize, &'h RowsByJudge)>, String> {
+/// The only answer that the person can have meant, with its number among all answers.
+fn find_answer<'h>(graded: &'h GradedRows, subject: &GradedAnswer) -> Result<Option<(usize, &'h RowsByJudge)>, String> {
     let mut meant = graded.cells.iter().enumerate().filter(|(_, (answer, _))| {
         let (fixture, point, method, run, probe, answerer, number) = answer;
         (fixture.as_str(), *point, method.as_str(), *run, probe.as_str()) == place(subject)
@@ -265,8 +270,8 @@ fn dimension_of(design: &Design, graded: &GradeTarget) -> Option<Dimension> {
     }
 }
 
-/// What each judge gave, as the mean over its repeats.
-fn grades_of<'h>(judges: &'h BTreeMap<String, Vec<Row>>, graded: &GradeTarget) -> BTreeMap<&'h str, f64> {
+/// The score that each judge gave, as the mean over its repeats.
+fn grades_of<'h>(judges: &'h RowsByJudge, graded: &GradeTarget) -> BTreeMap<&'h str, f64> {
     let means = judges.iter().filter_map(|(judge, rows)| {
         let scores: Vec<f64> = rows.iter().filter_map(|row| score_of(row, graded)).collect();
         Some((judge.as_str(), mean(&scores)?))

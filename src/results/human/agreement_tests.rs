@@ -3,7 +3,7 @@ use std::convert::Infallible;
 use super::*;
 use crate::action::Digest;
 use crate::judge::CriterionScore;
-use crate::results::fakes::{asked, design, row};
+use crate::results::fakes::{design, model_info, row};
 
 const HEADING: &str = "fixture,point,method,run,probe,criterion,dimension,score,answer_n,rater\n";
 
@@ -107,7 +107,7 @@ fn repeats_show_the_judge_against_itself_and_shared_actions_are_none() {
 #[test]
 fn a_panel_has_its_median_and_its_alpha() {
     let mut design = results();
-    design.judges = vec![asked("one", "a/b"), asked("two", "a/c")];
+    design.judges = vec![model_info("one", "a/b"), model_info("two", "a/c")];
     let cell = graded("f", "mine", 1, 5);
     let rows = vec![again(&cell, "one", 1, 5), again(&cell, "two", 1, 2)];
     let found = compared(&human("f,1,mine,1,p1,accuracy_factual,,4,,\n"), &design, rows).expect("comparable");

@@ -1,8 +1,8 @@
-//! A sheet of answers for people to grade, without names of methods, models, runs and judges.
+//! A sheet of answers for people to grade, without the names of methods, models, runs and judges.
 //!
-//! The id of an answer is a short digest of its place, which reveals nothing to the grader; the lines are in the order
+//! The id of an answer is a short digest of its place, which reveals nothing to the grader. The lines are in the order
 //! of these ids, which mixes the methods. `judge agreement` finds the places again from the results. Ceiling and floor
-//! are left out as in the comparison, and an answer that several places share occurs once.
+//! are left out, as in the comparison. An answer that several places share occurs once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ const ANSWERS: usize = 40;
 
 const HEADING: [&str; 7] = ["id", "dimension", "score", "question", "expected_facts", "answer", "comment"];
 
-/// What a blind sheet calls the answer of a row.
+/// The id that a blind sheet has for the answer of a row.
 pub(super) fn answer_id(row: &Row) -> String {
     let mut builder = DigestBuilder::new("answer of a blind sheet");
     builder.field("fixture", &row.fixture).field("method", &row.method).field("probe", &row.probe);
@@ -26,7 +26,7 @@ pub(super) fn answer_id(row: &Row) -> String {
     builder.finish().to_string().chars().take(12).collect()
 }
 
-/// The sheet, as CSV: a line for each dimension that was graded of an answer, the score left empty.
+/// Makes the sheet as CSV: a line for each graded dimension of an answer, with an empty score.
 ///
 /// # Errors
 /// A row that cannot be read.
@@ -50,7 +50,7 @@ fn write_sheet(design: &Design, answers: impl Iterator<Item = (String, Row)>) ->
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(HEADING)?;
     for (id, row) in answers {
-        let facts: Vec<&str> = row.facts.iter().map(|fate| fate.fact.as_str()).collect();
+        let facts: Vec<&str> = row.facts.iter().map(|fact| fact.fact.as_str()).collect();
         let (question, facts) = (question(design, &row), facts.join(" | "));
         for dimension in row.dimensions.keys().copied().map(Dimension::name) {
             writer.write_record([&*id, dimension, "", question, &*facts, &*row.answer, ""])?;

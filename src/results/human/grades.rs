@@ -10,7 +10,7 @@ use base::locale::word;
 use base::say;
 use stats::thresholds::SCALE;
 
-/// What a column may be called. One of `criterion` and `dimension` is needed, like all the others in `NEEDED`.
+/// The columns that are read. Those in `NEEDED` must be there, and one of `criterion` and `dimension`.
 const COLUMNS: [&str; 12] = [
     "id", "fixture", "point", "method", "run", "probe", "criterion", "dimension", "score", "answerer", "answer_n",
     "rater",
@@ -18,17 +18,19 @@ const COLUMNS: [&str; 12] = [
 const NEEDED: [&str; 6] = ["fixture", "point", "method", "run", "probe", "score"];
 /// Columns for people, which are not read.
 const IGNORED: [&str; 4] = ["comment", "question", "expected_facts", "answer"];
-fn shape() -> &'static str {
-    word(
-        "the columns are fixture, point, method, run, probe, criterion (or dimension), score; and if need \
-                     be answerer, answer_n, rater, comment; or those of `judge agreement --blind-sheet FILE`",
-        "列为 fixture、point、method、run、probe、criterion（或 dimension）、score；需要时另有 answerer、answer_n、rater、comment；或 `judge agreement --blind-sheet FILE` 的列",
-    )
-}
 /// The maximum number of faults reported at once; a file of another kind has one on every line.
 const MAX_FAULTS: usize = 20;
 
-/// What a grade is about.
+/// Help for a file whose columns are wrong.
+fn shape() -> &'static str {
+    word(
+        "the columns are fixture, point, method, run, probe, criterion (or dimension), score; and if need \
+         be answerer, answer_n, rater, comment; or those of `judge agreement --blind-sheet FILE`",
+        "列为 fixture、point、method、run、probe、criterion（或 dimension）、score；需要时另有 answerer、answer_n、rater、comment；或 `judge agreement --blind-sheet FILE` 的列",
+    )
+}
+
+/// What a person graded of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GradeTarget {
     /// One criterion.
@@ -40,7 +42,8 @@ pub enum GradeTarget {
 /// The answer that a person graded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GradedAnswer {
-    /// What a blind sheet calls the answer; the other fields are then empty until [`HumanGrades::resolve`] fills them.
+    /// The id of the answer on a blind sheet; the other fields are then empty until [`HumanGrades::resolve`] fills
+    /// them.
     pub id: Option<String>,
     pub fixture: String,
     pub point: u32,
@@ -59,7 +62,7 @@ impl GradedAnswer {
         GradedAnswer { id: Some(id), fixture, point: 1, method, run: 1, probe, answerer: None, answer_n: None, graded }
     }
 
-    /// The same grade of this answer.
+    /// The answer of a row, with the same target.
     fn at(&self, row: &Row) -> GradedAnswer {
         GradedAnswer {
             id: None,
@@ -96,7 +99,7 @@ pub struct HumanGrades {
 }
 
 impl HumanGrades {
-    /// Reads the bytes of `file`.
+    /// Parses the content of `file`.
     ///
     /// # Errors
     /// Every fault of the file, each with its line.
@@ -108,7 +111,7 @@ impl HumanGrades {
             (HumanGrades { file: file.to_owned(), grades: Vec::new() }, Problems::default());
         for record in reader.records() {
             match record {
-                // A sheet that is not filled in yet.
+                // A line of a sheet that is not filled in yet.
                 Ok(record) if columns.is_blank(&record) => {}
                 Ok(record) => match columns.parse(&record) {
                     Ok(grade) => human.grades.push(grade),
@@ -126,7 +129,7 @@ impl HumanGrades {
         human.ok_or_problems(problems)
     }
 
-    /// The grades, unless something is wrong with them.
+    /// The grades, or the first of their problems if there are any.
     pub fn ok_or_problems(self, mut problems: Problems) -> Result<HumanGrades, Problems> {
         if problems.is_empty() {
             return Ok(self);
@@ -148,10 +151,10 @@ impl HumanGrades {
         self.grades.iter().any(|grade| grade.subject.id.is_some())
     }
 
-    /// Finds the answers that ids of a blind sheet stand for among `rows`.
+    /// Finds, among `rows`, the answers that the ids of a blind sheet stand for.
     ///
     /// # Errors
-    /// A row that cannot be read; ids that no answer has, with their lines.
+    /// A row that cannot be read; all ids that no answer has, with their lines.
     pub fn resolve<E>(self, rows: impl Iterator<Item = Result<Row, E>>) -> Result<Result<HumanGrades, Problems>, E> {
         let mut answers: BTreeMap<String, Row> = BTreeMap::new();
         for row in rows {
@@ -178,7 +181,7 @@ impl HumanGrades {
         Ok(human.ok_or_problems(problems))
     }
 
-    /// Takes `METHOD/ANSWERER`, which is what tables call a method with several answerers, for both names.
+    /// Splits `METHOD/ANSWERER`, the name that tables have for a method with several answerers, into both names.
     pub fn with_answerers(&self, design: &Design) -> HumanGrades {
         let mut human = self.clone();
         for GradedAnswer { method, answerer, .. } in human.grades.iter_mut().map(|grade| &mut grade.subject) {
@@ -203,7 +206,7 @@ impl HumanGrades {
             .help(suggestion(name, known))
     }
 
-    /// The same thing graded twice by the same person.
+    /// The lines that grade a thing again that the same person has graded.
     fn repeated(&self) -> Vec<Problem> {
         let mut first: BTreeMap<(&GradedAnswer, Option<&str>), u64> = BTreeMap::new();
         let mut faults = Vec::new();
@@ -233,7 +236,7 @@ fn unreadable(file: &str, error: &csv::Error) -> Problem {
     Problem::error(describe(error)).help(shape()).at_position(file, usize::try_from(line).unwrap_or(1), 1)
 }
 
-/// The reader's own words carry the position, which is reported already.
+/// What is wrong with a line, without its position, which is reported separately.
 fn describe(error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::Utf8 { .. } => word("this line is not UTF-8 text", "该行不是 UTF-8 文本").to_owned(),
@@ -247,6 +250,7 @@ fn describe(error: &csv::Error) -> String {
     }
 }
 
+/// The places of the columns in a line, by name.
 struct ColumnIndices(BTreeMap<&'static str, usize>);
 
 fn find_columns(file: &str, headings: &csv::StringRecord) -> Result<ColumnIndices, Problems> {

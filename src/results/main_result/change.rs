@@ -1,4 +1,4 @@
-//! The main result of a comparison: which methods changed, by how much, after which edit, at which cost.
+//! The main result of a comparison: which methods changed, by how much, after which edit, and at what cost.
 
 use std::collections::BTreeSet;
 
@@ -31,11 +31,11 @@ struct ComparedMethods<'c> {
 
 impl<'c> ComparedMethods<'c> {
     fn new(comparison: &'c Comparison, answerer: Option<&str>) -> ComparedMethods<'c> {
-        let read = comparison
+        let methods = comparison
             .methods
             .iter()
             .filter(|(name, _)| answerer.is_none_or(|answerer| name.ends_with(&format!("/{answerer}"))));
-        ComparedMethods { comparison, methods: read.collect() }
+        ComparedMethods { comparison, methods: methods.collect() }
     }
 
     fn result(&self, answerers: Option<AnswererAgreement>) -> MainResult {
@@ -60,13 +60,13 @@ impl<'c> ComparedMethods<'c> {
         (self.has_verdict(Verdict::Improved), is_worse, is_changed)
     }
 
-    /// Whether the deciding test of a method, or that of the mean, has this verdict.
+    /// Whether the deciding test of a method, or the test of the mean, has this verdict.
     fn has_verdict(&self, verdict: Verdict) -> bool {
         self.tests().any(|(_, test)| test.verdict == verdict)
             || self.comparison.primary.is_some_and(|mean| mean.verdict == verdict)
     }
 
-    /// The test of each method that decides: of `overall`, else of what was needed later.
+    /// The deciding test of each method: of `overall`, or else of the needed-later recall.
     fn tests(&self) -> impl Iterator<Item = (&'c String, &'c DifferenceTest)> {
         self.methods.iter().filter_map(|(name, compared)| {
             let test = compared.overall.as_ref().or(compared.needed.as_ref())?;
@@ -108,7 +108,7 @@ impl<'c> ComparedMethods<'c> {
     }
 
     fn method(&self, name: &str, test: &DifferenceTest) -> MethodChange {
-        let is_overall = self.methods.iter().any(|(own, compared)| *own == name && compared.overall.is_some());
+        let is_overall = self.methods.iter().any(|(known, compared)| *known == name && compared.overall.is_some());
         MethodChange {
             method: name.to_owned(),
             measure: if is_overall { "overall" } else { "needed" }.to_owned(),
@@ -122,9 +122,9 @@ impl<'c> ComparedMethods<'c> {
     }
 
     /// The comparisons of the methods that the sentence names.
-    fn shown<'s>(&'s self, shown: &'s [MethodChange]) -> impl Iterator<Item = &'c MethodComparison> + 's {
-        let own = self.methods.iter().filter(move |(name, _)| shown.iter().any(|shown| shown.method == **name));
-        own.map(|(_, compared)| *compared)
+    fn shown<'s>(&'s self, changes: &'s [MethodChange]) -> impl Iterator<Item = &'c MethodComparison> + 's {
+        let named = self.methods.iter().filter(move |(name, _)| changes.iter().any(|change| change.method == **name));
+        named.map(|(_, compared)| *compared)
     }
 
     fn is_drift_unchecked(&self, shown: &[MethodChange]) -> bool {
@@ -134,14 +134,16 @@ impl<'c> ComparedMethods<'c> {
 
     fn mean(&self) -> Option<MethodChange> {
         let mean = self.comparison.primary.as_ref().filter(|mean| mean.verdict != Verdict::NoEvidence)?;
-        Some(MethodChange { method: self.comparison.tested.to_string(), ..self.method("", mean) })
-            .map(|mean| MethodChange { measure: "overall".to_owned(), ..mean })
+        let (method, measure) = (self.comparison.tested.to_string(), "overall".to_owned());
+        Some(MethodChange { method, measure, ..self.method("", mean) })
     }
 
-    /// The dimensions that regressed of methods whose deciding test did not.
+    /// The regressed dimensions of methods whose deciding test shows no regression.
     fn worse_dimensions(&self) -> Vec<MethodChange> {
-        let methods =
-            self.methods.iter().filter(|(name, _)| !self.tests().any(|(own, test)| own == *name && is_regressed(test)));
+        let methods = self
+            .methods
+            .iter()
+            .filter(|(name, _)| !self.tests().any(|(tested, test)| tested == *name && is_regressed(test)));
         let dimensions = methods.flat_map(|(name, compared)| {
             let worse = compared.dimensions.iter().filter(|(_, test)| is_regressed(test));
             worse.map(move |(dimension, test)| MethodChange { measure: dimension.clone(), ..self.method(name, test) })
@@ -163,14 +165,14 @@ impl<'c> ComparedMethods<'c> {
         losses
     }
 
-    /// The mean over methods of how their tokens changed; `None` where one is unknown.
+    /// The mean change of the tokens of these methods; `None` where one is unknown.
     fn tokens(&self, shown: &[MethodChange]) -> Option<f64> {
         let changes: Option<Vec<f64>> = self.shown(shown).map(|compared| compared.costs.tokens.relative()).collect();
         let changes = changes.filter(|changes| !changes.is_empty())?;
         Some(changes.iter().sum::<f64>() / changes.len() as f64)
     }
 
-    /// What was edited of the methods that changed, and of the whole pipeline.
+    /// What was edited in the methods that changed, and in the pipeline as a whole.
     fn edit(&self, changed: &[&String]) -> Option<EditNote> {
         let edited: Vec<&MethodComparison> =
             self.methods.iter().filter(|(name, _)| changed.contains(name)).map(|(_, compared)| *compared).collect();
@@ -192,14 +194,14 @@ fn is_regressed(test: &DifferenceTest) -> bool {
     test.verdict == Verdict::Regressed
 }
 
-/// Whether a method has other answers, grades, recalls or rules than in the baseline.
+/// Whether answers, grades, recalls or rules of a method differ from the baseline.
 fn is_changed(compared: &MethodComparison) -> bool {
     compared.fixtures.tested() > 0
         || compared.needed.as_ref().is_some_and(|test| test.reason != Some(NoEvidenceReason::Unchanged))
         || compared.differences.constraints.is_any()
 }
 
-/// The edit of a text: its first line where lines were only removed or only added, else its first place.
+/// The edit of a text: the first line if lines were only removed or only added, otherwise the first place.
 fn text_note(text: &TextEdit) -> EditNote {
     match (first_line(text, '-'), first_line(text, '+')) {
         (Some(removed), None) => EditNote::Removed(removed.trim().to_owned()),
@@ -208,7 +210,7 @@ fn text_note(text: &TextEdit) -> EditNote {
     }
 }
 
-/// The first line with this sign that is not blank.
+/// The first line after this sign that is not blank.
 fn first_line(text: &TextEdit, sign: char) -> Option<&str> {
     text.diff.iter().filter_map(|line| line.strip_prefix(sign)).find(|line| !line.trim().is_empty())
 }

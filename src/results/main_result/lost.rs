@@ -7,7 +7,7 @@ use crate::results::comparison::values::{Comparison, MethodComparison};
 use crate::results::summary::Summary;
 use crate::results::worst::WorstProbe;
 
-/// A question with what became of it.
+/// A question with its scores before and after.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuestionChange {
     /// The method.
@@ -22,12 +22,12 @@ pub struct QuestionChange {
     pub before: Option<f64>,
     /// Its score.
     pub after: f64,
-    /// Facts that the context lost, or that the answer lacks where there is no baseline; gained ones where the score rose.
+    /// Facts that the context lost, or gained if the score rose; without a baseline, facts that the answer lacks.
     pub facts: Vec<String>,
 }
 
-/// The questions to look at first, each once: of a comparison those that got worse, the largest step first (where none
-/// did, those that got better); of a single set the worst ones.
+/// The questions to look at first, each once. In a comparison: those that got worse, the largest step first, or, if
+/// none did, those that got better. In a single set: the worst ones.
 pub fn first_questions(summary: &Summary) -> Vec<QuestionChange> {
     match &summary.comparison {
         Some(comparison) => changed_questions(comparison),
@@ -68,8 +68,8 @@ fn changed_questions(comparison: &Comparison) -> Vec<QuestionChange> {
 
 fn question(method: &str, compared: &MethodComparison, flip: &Flip) -> QuestionChange {
     let differences = &compared.differences;
-    let list = if flip.after < flip.before { &differences.facts_lost } else { &differences.facts_gained };
-    let own = list.iter().filter(|fact| fact.is_of(flip));
+    let facts = if flip.after < flip.before { &differences.facts_lost } else { &differences.facts_gained };
+    let facts = facts.iter().filter(|fact| fact.is_of(flip));
     QuestionChange {
         method: method.to_owned(),
         fixture: flip.fixture.clone(),
@@ -77,6 +77,6 @@ fn question(method: &str, compared: &MethodComparison, flip: &Flip) -> QuestionC
         probe: flip.probe.clone(),
         before: Some(flip.before),
         after: flip.after,
-        facts: own.map(|fact| fact.fact.clone()).collect(),
+        facts: facts.map(|fact| fact.fact.clone()).collect(),
     }
 }

@@ -1,7 +1,7 @@
 //! Finds the main result of a result set, and the questions to look at first.
 //!
-//! No order is claimed between methods whose intervals overlap, a retention is given only where it is defined, and of an
-//! incomplete set only that it is incomplete.
+//! No order is claimed between methods whose intervals overlap. A retention is given only where it is defined. The only
+//! result of an incomplete set is that it is incomplete.
 
 mod change;
 mod lost;
@@ -13,7 +13,7 @@ use super::headline::{MainLevels, MainResult, MethodLevel, MissingCells, NarrowS
 use super::summary::{MethodSummary, Summary};
 use stats::Interval;
 
-/// The share of missing cells above which nothing else is said.
+/// The share of missing cells above which nothing else is reported.
 const MAX_MISSING: f64 = 0.1;
 
 /// The main result of a set, or of its comparison if there is one.
@@ -48,17 +48,17 @@ fn too_many_missing(summary: &Summary, manifest: &Manifest) -> Option<MissingCel
     (was_stopped || is_sparse).then_some(MissingCells { judged, failed, expected })
 }
 
-/// A figure of a method, its interval, and how many fixtures it is over.
+/// Takes the figure of a method, its interval, and the number of fixtures behind it.
 type Figure = fn(&MethodSummary) -> Option<(f64, Option<Interval>, usize)>;
 
 /// The first figure of a set that any method has: retention, score, lift.
 fn main_levels(summary: &Summary, answerer: Option<&str>) -> MainResult {
     let qualifies = summary.needed_points.as_ref().is_some_and(|points| !points.without_verdict);
-    let found = rank_methods(summary, answerer, retention)
+    rank_methods(summary, answerer, retention)
         .map(MainResult::Retention)
         .or_else(|| rank_methods(summary, answerer, score).map(MainResult::Scores))
-        .or_else(|| rank_methods(summary, answerer, lift).filter(|_| qualifies).map(MainResult::Lift));
-    found.unwrap_or(MainResult::Empty)
+        .or_else(|| rank_methods(summary, answerer, lift).filter(|_| qualifies).map(MainResult::Lift))
+        .unwrap_or(MainResult::Empty)
 }
 
 fn retention(method: &MethodSummary) -> Option<(f64, Option<Interval>, usize)> {
@@ -91,7 +91,7 @@ fn rank_methods(summary: &Summary, answerer: Option<&str>, figure: Figure) -> Op
     let mut levels = levels.into_iter();
     let (best, fixtures) = levels.next()?;
     let (indistinguishable, lower) = levels.map(|(level, _)| level).partition(|level| match (best.ci95, level.ci95) {
-        (Some(best), Some(own)) => own.high() >= best.low(),
+        (Some(best), Some(interval)) => interval.high() >= best.low(),
         _ => true,
     });
     Some(MainLevels { best, indistinguishable, lower, fixtures })

@@ -1,4 +1,4 @@
-//! A row as statistics need it: where it stands, its grade, and what was measured of its answer. There is one of each in
+//! What statistics need of a row: its place, its grade, and what was measured of its answer. There is one of each in
 //! memory for every cell, so they are small.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::judge::Dimension;
 use crate::measure::{AnswerWhenLost, ContextFacts, ContextShares, Depth, FactClass, FactOutcome};
 use crate::results::files::row::Row;
 
-/// Scores by dimension. Where nothing was measured stands what is no number: half of the space that `Option`s take.
+/// Scores by dimension. NaN marks a dimension that was not measured: this takes half the space of `Option`s.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::results) struct ByDimension([f64; Dimension::ALL.len()]);
 
@@ -33,19 +33,19 @@ impl PartialEq for ByDimension {
     }
 }
 
-/// Place of a dimension in lists by dimension: [`Dimension::ALL`] has them in the order of their declaration.
+/// The place of a dimension in lists by dimension. [`Dimension::ALL`] has the order of declaration.
 pub(in crate::results) fn place(dimension: Dimension) -> usize {
     dimension as usize
 }
 
-/// The part of a list sorted by `key` in which it is `wanted`.
+/// The items whose key is `wanted`, in a list sorted by `key`.
 pub(in crate::results) fn equal_range<T, K: Ord>(sorted: &[T], key: impl Fn(&T) -> K, wanted: K) -> &[T] {
-    let from = sorted.partition_point(|one| key(one) < wanted);
-    let until = sorted.partition_point(|one| key(one) <= wanted);
+    let from = sorted.partition_point(|item| key(item) < wanted);
+    let until = sorted.partition_point(|item| key(item) <= wanted);
     sorted.get(from..until).unwrap_or_default()
 }
 
-/// Where an answer stands: variant, probe, run, number of the answer.
+/// The place of an answer: variant, probe, run, number of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::results) struct AnswerAt {
     pub variant: usize,
@@ -55,7 +55,7 @@ pub(in crate::results) struct AnswerAt {
 }
 
 impl AnswerAt {
-    /// The run of a probe that it belongs to.
+    /// The variant, probe and run that it belongs to.
     pub(in crate::results) fn cell(&self) -> (usize, usize, u32) {
         (self.variant, self.probe, self.run)
     }
@@ -77,7 +77,7 @@ pub(in crate::results) struct Grade {
 }
 
 impl Grade {
-    /// Whether both say the same: every criterion's points, and the dimensions recorded.
+    /// Whether both have the same points of each criterion, and the same dimensions.
     pub(in crate::results) fn is_graded_like(&self, other: &Grade) -> bool {
         self.dimensions == other.dimensions
             && (self.points == other.points || self.sorted_points() == other.sorted_points())
@@ -90,7 +90,7 @@ impl Grade {
     }
 }
 
-/// What became of an expected fact, without its name.
+/// The outcome of an expected fact, without its name.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::results) struct MeasuredFact {
     pub answered: bool,
@@ -103,9 +103,9 @@ pub(in crate::results) struct MeasuredFact {
 }
 
 impl MeasuredFact {
-    fn from_fate(fate: &FactOutcome) -> MeasuredFact {
-        let FactOutcome { answered, class, depth, mentions, age, .. } = *fate;
-        MeasuredFact { answered, class, depth, mentions, age, is_found_by_search: fate.is_found_by_search() }
+    fn from_outcome(outcome: &FactOutcome) -> MeasuredFact {
+        let FactOutcome { answered, class, depth, mentions, age, .. } = *outcome;
+        MeasuredFact { answered, class, depth, mentions, age, is_found_by_search: outcome.is_found_by_search() }
     }
 
     /// Whether it occurs in the context; `None` where that is unknown.
@@ -122,7 +122,7 @@ pub(in crate::results) struct MeasuredAnswer {
     pub when_lost: Option<AnswerWhenLost>,
     pub heading: Option<Arc<str>>,
     pub survival: Option<f64>,
-    /// The same of the summary alone, where the context has more than it.
+    /// The survival in the summary alone, if the context has more than a summary.
     pub summary_survival: Option<f64>,
     pub in_context: Option<ContextShares>,
     pub is_constraint: bool,
@@ -134,11 +134,11 @@ pub(in crate::results) struct MeasuredAnswer {
     pub stale: u64,
     pub invented: u64,
     pub truncated: bool,
-    /// What it searched for, where it could.
+    /// Its searches, if the answerer could search.
     pub reach: Option<Reach>,
 }
 
-/// What an open-book answer searched for.
+/// The searches of an open-book answer.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::results) struct Reach {
     pub searches: u64,
@@ -154,11 +154,11 @@ impl MeasuredAnswer {
         !self.facts.is_empty() && self.facts.iter().all(|fact| fact.is_present() == Some(false))
     }
 
-    /// `heading` is that of the row: many rows have the same.
+    /// `heading` is the row's heading, which many rows share.
     pub(in crate::results) fn from_row<T>(at: AnswerAt, row: &Row<T>, heading: Option<Arc<str>>) -> MeasuredAnswer {
         MeasuredAnswer {
             at,
-            facts: row.facts.iter().map(MeasuredFact::from_fate).collect(),
+            facts: row.facts.iter().map(MeasuredFact::from_outcome).collect(),
             when_lost: row.answer_when_lost,
             heading,
             survival: row.fact_survival,

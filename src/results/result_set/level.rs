@@ -33,7 +33,7 @@ pub type ScoreEstimates = Ordered<ScoreEstimate>;
 /// The name of the mean of all dimensions.
 pub const OVERALL: &str = "overall";
 
-/// The level of these fixtures of a variant, each given by its runs.
+/// The level of a variant over fixtures, each given by its runs.
 fn level<'r>(variant: &VariantRuns, fixtures: impl Iterator<Item = (usize, &'r RunValues)>) -> ScoreEstimate {
     let clusters: Vec<&RunValues> = fixtures.map(|(_, runs)| runs).collect();
     let kept: Vec<(f64, Vec<f64>)> =

@@ -1,4 +1,4 @@
-//! A result set in memory: its design, and of each row what statistics need.
+//! A result set in memory: its design, and what statistics need of each row.
 
 pub(super) mod grade;
 pub(super) mod scores;
@@ -21,6 +21,7 @@ use super::files::rows_file::RowError;
 use crate::action::{Digest, KeyHalf, StageName};
 use crate::judge::Score;
 use crate::probe::ProbeType;
+use base::locale::word;
 use base::say;
 
 /// A method with one of its answerers: what a table has a line for.
@@ -34,7 +35,7 @@ pub struct MethodVariant {
     pub answerer: String,
 }
 
-/// A variant with all that its names stand for in the design.
+/// A variant with its method and answerer in the design.
 #[derive(Clone, Copy)]
 pub(in crate::results) struct VariantRef<'s> {
     /// Place among the variants of the set.
@@ -56,19 +57,19 @@ pub struct ProbeAt {
     pub id: String,
     /// What it tests.
     pub kind: ProbeType,
-    /// Of the probe and the place at which it is asked.
+    /// Identifies the probe and the point where it is asked.
     pub digest: Digest,
     /// Its expected facts, as rows name them.
     pub facts: Vec<String>,
 }
 
-/// What each distinct action of a variant cost, by stage, sorted by key.
+/// The cost of each distinct action of a variant, by stage; sorted by key.
 pub(in crate::results) type Costs = BTreeMap<StageName, Vec<(KeyHalf, Option<f64>)>>;
 
-/// A result set: the order of its rows is forgotten.
+/// A result set. It does not keep the order of its rows.
 #[derive(Clone, Debug)]
 pub struct ResultSet {
-    /// The manifest; times and keys in it are not looked at.
+    /// The manifest; its times and keys are not used.
     pub manifest: Manifest,
     pub(in crate::results) variants: Vec<MethodVariant>,
     pub(in crate::results) probes: Vec<ProbeAt>,
@@ -79,30 +80,30 @@ pub struct ResultSet {
     pub(in crate::results) costs: Vec<Costs>,
     /// Every compression that replaced something, sorted by place.
     pub(in crate::results) contexts: Vec<ContextFigures>,
-    /// Every compression of a session with a rule in it that replaced something.
+    /// Every compression that replaced something, of a session with a rule in it.
     pub(in crate::results) constraints: Vec<ConstraintRow>,
-    /// The same set of the answers that are not tested: those with a search, or those without where those with one are.
+    /// The same set with the answers that are not tested: those with a search, or, if these are tested, those without.
     pub(in crate::results) other_book: Option<Box<ResultSet>>,
-    /// The same set of the contexts in which a method kept all that it was to replace, and of the answers from them. `None`
-    /// where there are none.
+    /// The same set with the contexts in which a method replaced nothing, and the answers from them; `None` if there
+    /// are none.
     pub(in crate::results) not_compressed: Option<Box<ResultSet>>,
 }
 
 /// Why rows make no result set.
 #[derive(Debug, thiserror::Error)]
 pub enum SetError {
-    /// The folder.
+    /// The folder cannot be read.
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// A row cannot be read.
     #[error(transparent)]
     Row(#[from] RowError),
-    /// A row of something that the manifest does not know.
+    /// A row names something that the manifest does not know.
     #[error("{}", say!("a row of `{label}` speaks of {what} `{name}`, which its manifest does not know; run the label again", "`{label}` 有一行提到 {what} `{name}`，而其清单中没有；请重新运行该标签"))]
     UnknownCell {
         /// The label.
         label: String,
-        /// Method, probe, judge.
+        /// What is named: a method, a probe or a judge.
         what: &'static str,
         /// Its name.
         name: String,
@@ -119,25 +120,25 @@ impl ResultSet {
     /// Reads a folder.
     ///
     /// # Errors
-    /// A file that is not there or cannot be read, rows that do not belong to the manifest.
+    /// A file is missing or cannot be read, or rows do not belong to the manifest.
     pub fn read(folder: &ResultsFolder) -> Result<ResultSet, SetError> {
         let manifest = folder.manifest()?;
         let rows = folder.rows()?.scored().map(|row| row.map_err(SetError::from));
         ResultSet::gather(manifest, rows)?.with_compressions(folder)
     }
 
-    /// With what the same folder has of compressions.
+    /// Adds the compressions of the same folder.
     ///
     /// # Errors
-    /// A line that is none.
+    /// A line that is no compression.
     pub fn with_compressions(self, folder: &ResultsFolder) -> Result<ResultSet, SetError> {
         let mut constraints = folder.constraints()?;
         constraints.retain(|row| row.compressed);
         Ok(ResultSet { constraints, ..self.with_contexts(folder.contexts()?) })
     }
 
-    /// With the compressions of the same folder; those that replaced nothing, and the answers from them, are in a set of
-    /// their own. Their order is forgotten: sums of the same numbers are then the same.
+    /// Adds compressions, sorted, so that sums of the same numbers are equal. Those that replaced nothing, and the
+    /// answers from them, go into a set of their own.
     pub(in crate::results) fn with_contexts(self, mut contexts: Vec<ContextFigures>) -> ResultSet {
         contexts.sort_by(|a, b| (&a.fixture, &a.method, a.point, a.run).cmp(&(&b.fixture, &b.method, b.point, b.run)));
         let (contexts, not_compressed): (Vec<_>, Vec<_>) = contexts.into_iter().partition(|context| context.compressed);
@@ -145,7 +146,7 @@ impl ResultSet {
         if not_compressed.is_empty() { set } else { set.set_apart(not_compressed) }
     }
 
-    /// Moves the answers from these contexts, in which nothing was compressed, into a set of their own.
+    /// Moves these contexts, which replaced nothing, and the answers from them into a set of their own.
     fn set_apart(self, contexts: Vec<ContextFigures>) -> ResultSet {
         let places: HashSet<(&str, &str, u32, u32)> =
             contexts.iter().map(|row| (row.method.as_str(), row.fixture.as_str(), row.point, row.run)).collect();
@@ -154,8 +155,8 @@ impl ResultSet {
         let (apart_answers, answers): (Vec<_>, Vec<_>) = (self.answers.iter().cloned())
             .partition(|measured| self.context_of(&measured.at).is_some_and(|context| places.contains(&context)));
         let other_book = self.other_book.clone().map(|other| Box::new(other.set_apart(contexts.clone())));
-        let own = ResultSet { contexts, other_book: None, ..self.with_answers(apart, apart_answers) };
-        ResultSet { other_book, not_compressed: Some(Box::new(own)), ..self.with_answers(grades, answers) }
+        let not_compressed = ResultSet { contexts, other_book: None, ..self.with_answers(apart, apart_answers) };
+        ResultSet { other_book, not_compressed: Some(Box::new(not_compressed)), ..self.with_answers(grades, answers) }
     }
 
     /// Method, fixture, point and run of the context that an answer is from.
@@ -164,7 +165,7 @@ impl ResultSet {
         Some((method.name.as_str(), self.fixture_name(probe.fixture)?, probe.point, at.run))
     }
 
-    /// The same set of other grades and answers, both sorted by place.
+    /// The same set with other grades and answers, both sorted by place.
     fn with_answers(&self, grades: Vec<Grade>, answers: Vec<MeasuredAnswer>) -> ResultSet {
         let scores = Scores::new(self.design(), self.variants.len(), &grades);
         ResultSet { grades, answers, scores, ..self.clone() }
@@ -176,10 +177,10 @@ impl ResultSet {
         &apart - &self.scores.judged(variant)
     }
 
-    /// Gathers rows, in any order.
+    /// Gathers rows, which may come in any order.
     ///
     /// # Errors
-    /// The first row that is an error, or does not belong to the manifest.
+    /// The first row that is an error, or that does not belong to the manifest.
     pub fn gather<T>(
         manifest: Manifest,
         rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, SetError>>,
@@ -237,7 +238,7 @@ impl ResultSet {
         self.design().methods.get(self.variants.get(variant)?.method)
     }
 
-    /// Who answers from the contexts of a variant.
+    /// The answerer of a variant.
     pub(in crate::results) fn answerer(&self, variant: usize) -> Option<&ModelInfo> {
         let name = &self.variants.get(variant)?.answerer;
         self.design().answerers.iter().find(|asked| asked.name == *name)
@@ -253,19 +254,23 @@ impl ResultSet {
         self.method(variant).is_some_and(|info| !info.is_anchor())
     }
 
-    /// Whether answers to a probe are expected to have facts.
+    /// Whether answers to a probe are expected to state facts.
     pub(in crate::results) fn is_answerable(&self, probe: usize) -> bool {
         self.probes.get(probe).is_some_and(|probe| !probe.facts.is_empty())
     }
 
-    /// The first variant of such a method that `answerer` reads: scores across answerers do not compare.
-    pub(in crate::results) fn variant_of(&self, answerer: &str, is_it: impl Fn(&MethodInfo) -> bool) -> Option<usize> {
+    /// The first variant with this answerer and such a method. Scores of different answerers cannot be compared.
+    pub(in crate::results) fn variant_of(
+        &self,
+        answerer: &str,
+        is_wanted: impl Fn(&MethodInfo) -> bool,
+    ) -> Option<usize> {
         self.variants.iter().position(|variant| {
-            variant.answerer == answerer && self.design().methods.get(variant.method).is_some_and(&is_it)
+            variant.answerer == answerer && self.design().methods.get(variant.method).is_some_and(&is_wanted)
         })
     }
 
-    /// The same without the answers that the token limit cut off; `None` if there is none.
+    /// The same set without the answers that the token limit cut off; `None` if there are none.
     pub(in crate::results) fn without_truncated(&self) -> Option<ResultSet> {
         if !self.answers.iter().any(|answer| answer.truncated) {
             return None;
@@ -285,7 +290,7 @@ impl ResultSet {
     }
 }
 
-/// What rows add up to.
+/// What is collected from rows.
 struct RowTotals {
     grades: Vec<Grade>,
     answers: Vec<MeasuredAnswer>,
@@ -310,7 +315,7 @@ impl RowTotals {
     fn take<T>(&mut self, index: &DesignIndex<'_>, row: &Row<T>) -> Result<(), SetError> {
         let (at, judge) = index.place(row)?;
         self.grades.push(index.grade(at, judge, row));
-        // the grades of an answer mostly come together, and each says the same of it
+        // the grades of an answer mostly follow one another, and all of them say the same about it
         if self.answers.last().is_none_or(|last| last.at != at) {
             let heading = row.heading.as_deref().map(|heading| self.intern(heading));
             self.answers.push(MeasuredAnswer::from_row(at, row, heading));
@@ -318,26 +323,26 @@ impl RowTotals {
         if let Some(costs) = self.costs.get_mut(at.variant) {
             let steps = row.open_book.iter().flat_map(|open| &open.steps);
             let steps = steps.map(|step| (StageName::Answer, step.key, step.usd));
-            let last = [
+            let actions = [
                 (StageName::Compress, row.keys.compress, row.usd.compress),
                 (StageName::Answer, row.keys.answer, row.usd.answer),
                 (StageName::Judge, row.keys.judge, row.usd.judge),
             ];
-            for (stage, key, usd) in steps.chain(last) {
+            for (stage, key, usd) in steps.chain(actions) {
                 let (known, key) = (costs.entry(stage).or_default(), key.half());
-                // so do the rows that stand on one action
+                // the rows of one action mostly follow one another, too
                 if known.last().is_none_or(|(last, _)| *last != key) {
                     known.push((key, usd));
                 }
             }
         }
         if let Some(facts) = self.facts.get_mut(at.probe).filter(|facts| facts.is_empty()) {
-            *facts = row.facts.iter().map(|fate| fate.fact.clone()).collect();
+            *facts = row.facts.iter().map(|fact| fact.fact.clone()).collect();
         }
         Ok(())
     }
 
-    /// One copy of a heading serves all rows.
+    /// A shared copy of a heading.
     fn intern(&mut self, heading: &str) -> Arc<str> {
         if let Some(known) = self.headings.get(heading) {
             return known.clone();
@@ -347,7 +352,7 @@ impl RowTotals {
         new
     }
 
-    /// Each list in its order, each answer and each action once.
+    /// Sorts each list, and keeps each answer and each action once.
     fn sorted(mut self) -> RowTotals {
         self.grades.sort_unstable_by_key(|grade| (grade.at, grade.judge_n, grade.judge));
         self.answers.sort_unstable_by_key(|measured| measured.at);
@@ -360,8 +365,8 @@ impl RowTotals {
     }
 }
 
-/// What decides the answers of each variant of a design, by its key: the same however often and under which label or name
-/// it is run, and whatever the other methods are.
+/// Digests of everything that decides the answers of each variant, by its key. They do not depend on the number of
+/// runs, on labels and names, nor on the other methods.
 pub fn variant_designs(design: &Design) -> BTreeMap<String, Digest> {
     let all = variants(design).into_iter().filter_map(|variant| {
         let method = design.methods.get(variant.method)?;
@@ -373,7 +378,7 @@ pub fn variant_designs(design: &Design) -> BTreeMap<String, Digest> {
     all.collect()
 }
 
-/// A model without what decides no answer.
+/// A model without its name and the other fields that decide no answer.
 fn unnamed(asked: &ModelInfo) -> ModelInfo {
     ModelInfo { name: String::new(), prompt_path: None, cached_price_ratio: None, ..asked.clone() }
 }
@@ -408,6 +413,7 @@ fn probes(design: &Design) -> Vec<ProbeAt> {
     probes.collect()
 }
 
+/// The places of names in a design.
 struct DesignIndex<'m> {
     label: &'m str,
     variants: HashMap<(&'m str, &'m str), usize>,
@@ -436,13 +442,15 @@ impl<'m> DesignIndex<'m> {
 
     fn place<T>(&self, row: &Row<T>) -> Result<(AnswerAt, usize), SetError> {
         let Some(variant) = self.variants.get(&(row.method.as_str(), row.closed_answerer())).copied() else {
-            return Err(self.unknown("method and answerer", format!("{}/{}", row.method, row.answerer)));
+            return Err(
+                self.unknown(word("method and answerer", "方法与作答模型"), format!("{}/{}", row.method, row.answerer))
+            );
         };
         let Some(probe) = self.probes.get(&(row.fixture.as_str(), row.point, row.probe.as_str())).copied() else {
-            return Err(self.unknown("probe", format!("{} · {} · {}", row.fixture, row.point, row.probe)));
+            return Err(self.unknown(word("probe", "问题"), format!("{} · {} · {}", row.fixture, row.point, row.probe)));
         };
         let Some(judge) = self.judges.get(row.judge.as_str()).copied() else {
-            return Err(self.unknown("judge", row.judge.clone()));
+            return Err(self.unknown(word("judge", "评审"), row.judge.clone()));
         };
         Ok((AnswerAt { variant, probe, run: row.run, answer_n: row.answer_n }, judge))
     }
@@ -466,8 +474,8 @@ impl<'m> DesignIndex<'m> {
         }
     }
 
-    /// The points of the criteria, by their places in the rubric. Rows mostly keep its order: each is looked for from
-    /// the one before it.
+    /// The points of the criteria, by their places in the rubric. Rows mostly have the order of the rubric, so the
+    /// search for each criterion begins after the one before it.
     fn points<T>(&self, row: &Row<T>) -> Vec<(u16, u8)> {
         let mut known = self.criteria.iter().zip(0u16..).cycle();
         let mut points = Vec::with_capacity(row.criteria.len());

@@ -10,7 +10,7 @@ use crate::judge::Dimension;
 use crate::results::files::design::{CriterionWeight, Design};
 use stats;
 
-/// One answer's score in every dimension, at one number of the judgement: the median of its panel.
+/// The scores of one answer in one repetition of the judgement, by dimension: the medians of its panel.
 #[derive(Clone, Debug)]
 pub(in crate::results) struct AnswerScores {
     pub at: AnswerAt,
@@ -20,19 +20,19 @@ pub(in crate::results) struct AnswerScores {
 /// All scores of a result set, ready to be averaged.
 #[derive(Clone, Debug)]
 pub(in crate::results) struct Scores {
-    /// Each answer and judgement, panels merged; sorted by place.
+    /// The scores of each answer and judgement, with panels merged; sorted by place.
     graded: Vec<AnswerScores>,
     grid: Grid,
-    /// By variant and probe: how many runs did work of their own, 0 where nothing was judged.
+    /// By variant and probe, how many runs did work of their own; 0 where nothing was judged.
     distinct_runs: Vec<Vec<usize>>,
-    /// By probe: which dimensions it measures, whoever answers.
+    /// By probe, which dimensions it measures for any variant.
     measures: Vec<[bool; Dimension::ALL.len()]>,
-    /// By probe; those of a fixture stand side by side.
+    /// By probe, its fixture; the probes of a fixture are side by side.
     fixture_of: Vec<usize>,
 }
 
 impl Scores {
-    /// Of grades sorted by place.
+    /// From grades sorted by place.
     pub(in crate::results) fn new(design: &Design, variants: usize, grades: &[Grade]) -> Scores {
         let graded = merge_panels(grades, &design.rubric.criteria);
         let fixtures = design.fixtures.iter().enumerate();
@@ -70,23 +70,23 @@ impl Scores {
         self.fixture_of.partition_point(|of| *of < fixture)..self.fixture_of.partition_point(|of| *of <= fixture)
     }
 
-    /// Whether a probe measures a dimension, whoever answers.
+    /// Whether a probe measures a dimension for any variant.
     pub(in crate::results) fn measures(&self, probe: usize, dimension: Dimension) -> bool {
         self.measures.get(probe).and_then(|measured| measured.get(place(dimension))).is_some_and(|measured| *measured)
     }
 
-    /// The score of each run, the mean of its answers and judgements; `None` for a run without one.
+    /// The score of each run, which is the mean over its answers and judgements; `None` for a run without a score.
     pub(in crate::results) fn by_run(&self, variant: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
         self.grid.by_run(variant, probe, dimension)
     }
 
-    /// Each answer and judgement of a variant, panels merged; sorted by place.
+    /// The scores of each answer and judgement of a variant, with panels merged; sorted by place.
     pub(in crate::results) fn graded(&self, variant: usize) -> &[AnswerScores] {
         equal_range(&self.graded, |graded| graded.at.variant, variant)
     }
 }
 
-/// One score an answer and judgement: of a panel the medians, criterion by criterion, weighted anew.
+/// Merges the grades of a panel into one: the median of each criterion, weighted as in the rubric.
 fn merge_panels(grades: &[Grade], criteria: &[CriterionWeight]) -> Vec<AnswerScores> {
     let panels = grades.chunk_by(|a, b| (a.at, a.judge_n) == (b.at, b.judge_n));
     let merged = panels.filter_map(|panel| {
@@ -106,20 +106,21 @@ fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {
         .filter_map(|(criterion, points)| Some((criteria.get(usize::from(*criterion))?, stats::median(points)?)))
         .collect();
     ByDimension::new(|dimension| {
-        let own = medians.iter().filter(|(criterion, _)| criterion.dimension == dimension);
-        let weights: f64 = own.clone().map(|(criterion, _)| criterion.weight).sum();
-        let total: f64 = own.map(|(criterion, median)| criterion.weight * median).sum();
+        let criteria = medians.iter().filter(|(criterion, _)| criterion.dimension == dimension);
+        let weights: f64 = criteria.clone().map(|(criterion, _)| criterion.weight).sum();
+        let total: f64 = criteria.map(|(criterion, median)| criterion.weight * median).sum();
         (weights > 0.0).then(|| total / weights)
     })
 }
 
-/// The scores of runs, by variant, probe and dimension, those of a dimension side by side: means over the answers and
-/// judgements inside each run.
+/// The scores of runs in one vector: by variant, then probe, then dimension, then run. Each is the mean over the
+/// answers and judgements of the run.
 #[derive(Clone, Debug)]
 struct Grid {
     scores: Vec<Option<f64>>,
-    /// The place of each dimension that was measured at all.
+    /// The place of each dimension; `None` if it was not measured.
     places: [Option<usize>; Dimension::ALL.len()],
+    /// How many dimensions were measured.
     measured: usize,
     probes: usize,
     runs: usize,
@@ -135,10 +136,10 @@ impl Grid {
             })
         });
         let mut grid = Grid { scores: vec![None; variants * probes * measured * runs], places, measured, probes, runs };
-        for inside in graded.chunk_by(|a, b| a.at.cell() == b.at.cell()) {
-            let Some(at) = inside.first().map(|first| first.at) else { continue };
+        for cell in graded.chunk_by(|a, b| a.at.cell() == b.at.cell()) {
+            let Some(at) = cell.first().map(|first| first.at) else { continue };
             for dimension in Dimension::ALL {
-                let scores = inside.iter().filter_map(|graded| graded.dimensions.get(dimension));
+                let scores = cell.iter().filter_map(|graded| graded.dimensions.get(dimension));
                 let span = grid.span(at.variant, at.probe, dimension);
                 let by_run = grid.scores.get_mut(span).unwrap_or_default();
                 if let Some(slot) = by_run.get_mut((at.run as usize).wrapping_sub(1)) {
@@ -164,7 +165,7 @@ impl Grid {
     }
 }
 
-/// How many runs differ in the actions they stand on, by variant and probe.
+/// By variant and probe, how many runs were made from different actions.
 fn distinct_runs(grades: &[Grade], variants: usize, probes: usize) -> Vec<Vec<usize>> {
     let mut counts = vec![vec![0; probes]; variants];
     for runs in grades.chunk_by(|a, b| (a.at.variant, a.at.probe) == (b.at.variant, b.at.probe)) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::join_all;
 
-use super::tracked::{PollTimes, Tracked};
+use super::tracked::{Tracked, confirmation_wait, first_wait};
 use crate::action::ActionKey;
 use crate::entries::{
     BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta, JournalRecord, LineName, LineOutcome,
@@ -22,10 +22,10 @@ use models::{
 };
 use store::cache::{CacheError, Lookup, Record, Store, now_ms};
 
-/// What came of the lines of a closed batch; empty where it was never created.
+/// The outcomes of the lines of a closed batch; empty if it was never created.
 pub(super) type Outcomes = HashMap<ActionKey, LineResult>;
 
-/// What came of one line.
+/// The outcome of one line.
 #[derive(Clone, Debug)]
 pub(super) struct LineResult {
     pub(super) attempt: u8,
@@ -52,12 +52,12 @@ pub(super) async fn poll(
     let account = &tracked.batch.intent.account;
     let client = match BatchClient::new(account) {
         Ok(client) => client,
-        Err(failure) => return Ok(stuck(tracked, failure.message)),
+        Err(failure) => return Ok(note_stuck(tracked, failure.message)),
     };
     if client.fingerprint() != tracked.batch.intent.fingerprint {
-        let variable = account.api_key.as_ref().map_or("the key", |variable| &*variable.0);
+        let variable = account.api_key.as_ref().map_or(word("the key", "密钥"), |variable| &*variable.0);
         let text = say!("submitted with another key than {variable} has now", "提交时的密钥与 {variable} 现在的不同");
-        return Ok(stuck(tracked, text));
+        return Ok(note_stuck(tracked, text));
     }
     let id = match &tracked.batch.id {
         Some(id) => id.clone(),
@@ -69,14 +69,14 @@ pub(super) async fn poll(
     };
     let status = match client.status(&id).await {
         Ok(status) => status,
-        Err(failure) => return Ok(unreachable(tracked, failure)),
+        Err(failure) => return Ok(note_failure(tracked, failure)),
     };
     match &status.ending {
         None => {
             let text = say!("{} of {} done", "完成 {}/{}", status.done, tracked.batch.intent.lines.len());
             Ok(note(tracked, text))
         }
-        Some(BatchEnding::ResultsGone) => Ok(stuck(tracked, gone().to_owned())),
+        Some(BatchEnding::ResultsGone) => Ok(note_stuck(tracked, gone().to_owned())),
         Some(BatchEnding::Refused(why)) => {
             let message = say!("the provider refused the batch: {why}", "服务商拒绝了该批次：{why}");
             let failure = CallFailure { class: ErrorClass::Invalid, message, hint: None, attempts: 1 };
@@ -97,15 +97,15 @@ fn gone() -> &'static str {
     )
 }
 
-fn unreachable(tracked: &mut Tracked, failure: CallFailure) -> Option<Outcomes> {
+fn note_failure(tracked: &mut Tracked, failure: CallFailure) -> Option<Outcomes> {
     match failure.class {
-        ErrorClass::NotFound => stuck(tracked, gone().to_owned()),
-        class if class.is_terminal() => stuck(tracked, failure.message),
+        ErrorClass::NotFound => note_stuck(tracked, gone().to_owned()),
+        class if class.is_terminal() => note_stuck(tracked, failure.message),
         _ => note(tracked, failure.message),
     }
 }
 
-fn stuck(tracked: &mut Tracked, text: String) -> Option<Outcomes> {
+fn note_stuck(tracked: &mut Tracked, text: String) -> Option<Outcomes> {
     tracked.is_stuck = true;
     note(tracked, text)
 }
@@ -138,7 +138,7 @@ async fn confirm(
         }
         Ok(BatchSearch::Absent) => {
             let limits = executor.preparer.pipeline().providers.get(&account.provider).map(|spec| &spec.limits);
-            let patience = PollTimes::from_limits(limits).confirmation(account.dialect != Dialect::Anthropic);
+            let patience = confirmation_wait(first_wait(limits), account.dialect != Dialect::Anthropic);
             if Duration::from_millis(now_ms().saturating_sub(*created)) < patience {
                 tracked.note = word("not confirmed by the provider", "服务商未确认").to_owned();
                 return Ok(Confirmation::Open);
@@ -175,7 +175,7 @@ async fn collect(
     let read = client.results(status, async |results| collector.store(results, &mut outcomes).await).await;
     match read {
         Ok(stored) => stored?,
-        Err(failure) => return Ok(unreachable(tracked, failure)),
+        Err(failure) => return Ok(note_failure(tracked, failure)),
     }
     collector.fill_missing(&mut outcomes).await?;
     close(executor, client, tracked, status, outcomes).await.map(Some)
@@ -189,20 +189,16 @@ async fn close(
     status: &BatchStatus,
     outcomes: Outcomes,
 ) -> Result<Outcomes, CacheError> {
-    record_closing(executor.store, &tracked.batch.intent, &outcomes).await?;
-    client.delete(status).await;
-    Ok(outcomes)
-}
-
-/// Records the outcome of all lines.
-async fn record_closing(store: &Store, intent: &BatchIntent, outcomes: &Outcomes) -> Result<(), CacheError> {
+    let intent = &tracked.batch.intent;
     let lines = intent.lines.iter().filter_map(|line| {
         let LineResult { attempt, outcome, charge, .. } = outcomes.get(&line.key)?.clone();
         Some(ClosedLine { key: line.key, attempt, outcome, charge })
     });
     let lines = lines.collect();
     let closed = ClosedBatch { nonce: intent.nonce, closed: now_ms(), closing: BatchClosing::Collected, lines };
-    JournalRecord::Closed(&closed).write(store).await
+    JournalRecord::Closed(&closed).write(executor.store).await?;
+    client.delete(status).await;
+    Ok(outcomes)
 }
 
 /// Stores the results of one batch.
@@ -216,18 +212,18 @@ struct Collector<'c> {
 
 impl<'c> Collector<'c> {
     fn new(store: &'c Store, intent: &'c BatchIntent) -> Collector<'c> {
-        let own = intent.price.map(|price| (intent.model.clone(), price));
+        let declared = intent.price.map(|price| (intent.model.clone(), price));
         Collector {
             store,
             intent,
             lines: intent.lines.iter().map(|line| (line.key, line)).collect(),
-            prices: Prices::new(own.into_iter().collect::<BTreeMap<_, _>>()),
+            prices: Prices::new(declared.into_iter().collect::<BTreeMap<_, _>>()),
             max_attempts: intent.max_attempts.unwrap_or(Limits::default().max_attempts),
         }
     }
 
-    /// Stores some results side by side: each waits for the disk. Of several for one line the first counts; what was
-    /// not submitted is left out.
+    /// Stores some results side by side: each waits for the disk. If a line has several results, the first counts.
+    /// Results of lines that were not submitted are ignored.
     async fn store(&self, results: Vec<BatchResult>, outcomes: &mut Outcomes) -> Result<(), CacheError> {
         let mut batch: Vec<(&BatchLine, BatchReply)> = Vec::new();
         for BatchResult { id, reply } in results {
@@ -256,7 +252,7 @@ impl<'c> Collector<'c> {
     async fn fill_missing(&self, outcomes: &mut Outcomes) -> Result<(), CacheError> {
         for line in self.intent.lines.iter().filter(|line| !outcomes.contains_key(&line.key)).collect::<Vec<_>>() {
             let outcome = match self.stored_since(line) {
-                // By an earlier reading of other results, or by a process that was killed.
+                // Stored by an earlier collection, or by a process that was killed.
                 Some(Record { usage, cost, .. }) => {
                     let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
                     LineResult { attempt, outcome, usage: Some(usage), charge: cost, failure: None }
@@ -283,8 +279,7 @@ impl<'c> Collector<'c> {
         }
     }
 
-    /// Stores a reply before anything is read of it but what it is billed by. A usable output that came later than the
-    /// batch stays.
+    /// Stores a reply before anything but its billing is read. A usable output that came later than the batch stays.
     async fn store_reply(
         &self,
         line: &BatchLine,
@@ -303,7 +298,7 @@ impl<'c> Collector<'c> {
         Ok(LineResult { attempt, outcome, usage: Some(billing.usage), charge, failure: None })
     }
 
-    /// An attempt that came to nothing. After the last one the line has failed.
+    /// Notes an attempt without a result. After the last one the line has failed.
     async fn unfinished(&self, line: &BatchLine, why: &str) -> Result<LineResult, CacheError> {
         if u32::from(line.attempt) < self.max_attempts {
             return Ok(LineResult::without_reply(line, LineOutcome::Unfinished, None));

@@ -1,9 +1,9 @@
-//! The batch lane of a run: which requests go into batches, and what a run does while they are out. `submit` creates batches
-//! at vendors, and `collect` polls them and stores their results.
+//! The batch lane of a run: which requests go into batches, and what a run does while batches are open. `submit`
+//! creates batches at vendors, and `collect` polls them and stores their results.
 //!
-//! The event loop offers each stale task once its turn has come (`take`), and calls `advance` when nothing is ready and
-//! nothing is under way: then as much is pending as can be put into one batch. So a batch is as large as the matrix allows,
-//! and the loop stands still while open batches are polled; in a run that does not wait, for one turn.
+//! The event loop offers each stale action when it would begin (`take`), and calls `advance` when nothing is ready and
+//! nothing is under way: then as much is pending as can be put into one batch. So a batch is as large as the matrix
+//! allows. The loop stands still while open batches are polled; a run that does not wait polls them once.
 //!
 //! A batch validates a request only while it works on it, hours later. So the first request of each shape goes live, and
 //! those like it are pending until it was accepted. A request that a batch did not get to goes into the next one; one whose
@@ -21,7 +21,7 @@ mod submit;
 mod tracked;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -40,17 +40,17 @@ use models::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
 use store::cache::{CacheError, EntryStatus, Lookup};
 use submit::{MAX_LINES, QueueCapacity, Submission, Submitter, failed_action};
 pub(super) use tracked::{EndedLine, LineEnd};
-use tracked::{PollTimes, Tracked};
+use tracked::{Tracked, first_wait, poll_wait};
 
 /// What the event loop does next.
 pub(super) enum Step {
-    /// These wait no longer.
+    /// These actions no longer wait for a batch.
     Ended(Vec<EndedLine>),
-    /// Nothing more can be done in this run: these have no output.
+    /// Nothing more can be done in this run: these actions have no output.
     Idle(Vec<(Action, SkipReason)>),
 }
 
-/// What requests have in common that are accepted or refused alike. One goes live before others of its kind are
+/// What requests that are accepted or refused alike have in common. One goes live before others of its kind are
 /// batched: a batch validates its requests only while it works on them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Shape {
@@ -92,15 +92,15 @@ fn is_case(action: &Action) -> bool {
 pub(super) struct BatchLane<'r, 'e> {
     executor: &'r Executor<'e>,
     options: BatchOptions,
-    /// What the run refreshes: noted in what it submits.
+    /// What the run refreshes. It is noted in each batch.
     refresh: &'r Refresh,
     is_offline: bool,
-    /// The matrix is left alone: what is outside of it is waited for.
+    /// Whether everything goes live: the run does tasks outside of the matrix and waits for them.
     is_all_live: bool,
     open: Vec<Tracked>,
-    /// Actions of open batches: asked by nothing else.
+    /// Actions of open batches: nothing else requests them.
     held: HashSet<ActionKey>,
-    /// Attempts that came to nothing, of this and earlier processes.
+    /// Attempts without a result, of this and earlier processes.
     attempts: HashMap<ActionKey, u8>,
     /// Actions in open batches that this run waits for.
     waiting: HashMap<ActionKey, Action>,
@@ -117,7 +117,7 @@ pub(super) struct BatchLane<'r, 'e> {
 }
 
 impl<'r, 'e> BatchLane<'r, 'e> {
-    /// Continues with the batches that the journal has open.
+    /// A lane without batches; `open` adds those of earlier processes.
     pub(super) fn new(executor: &'r Executor<'e>, options: &'r SchedulerOptions) -> BatchLane<'r, 'e> {
         BatchLane {
             executor,
@@ -158,8 +158,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         !is_case(action) && self.held.contains(&action.key) && !self.is_offline
     }
 
-    /// Whether a case is left alone because its action is held: two judges may ask the same model alike. No cell waits
-    /// for it: this run has no verdict then.
+    /// Whether a case is skipped because its action is held: two judges may ask the same model alike. Then this run has
+    /// no verdict, and no cell waits for it.
     pub(super) fn excludes(&self, action: &Action) -> bool {
         is_case(action) && self.held.contains(&action.key)
     }
@@ -177,7 +177,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         None
     }
 
-    /// Whether the request of an action is to be put into a batch.
+    /// Whether the request of an action goes into a batch. The first of its kind goes live.
     fn is_batched(&mut self, action: &Action) -> bool {
         let key = action.key;
         let lane = action.request().map(|request| request.lane);
@@ -197,7 +197,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         false
     }
 
-    /// A live request ended: if it was the first of its kind, the others follow it or try again.
+    /// Notes that a live request ended. If it was the first of its kind, the others follow it or try again.
     pub(super) fn note_live(&mut self, action: &Action, has_output: bool) {
         let Some(shape) = Shape::from_action(action) else { return };
         if self.shapes.get(&shape) != Some(&ShapeTest::UnderWay(action.key)) {
@@ -214,7 +214,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         &self.held
     }
 
-    /// Says what came of batches.
+    /// Adds the outcome of the batches.
     pub(super) fn report(&self, outcome: &mut RunOutcome) {
         let notes = self.open.iter().map(|tracked| OpenBatchNote {
             nonce: tracked.batch.intent.nonce.to_string(),
@@ -230,7 +230,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         self.submitted_requests
     }
 
-    /// Goes on where nothing is ready and nothing is under way: polls, submits, and waits if the run does.
+    /// Continues when nothing is ready and nothing is under way: polls, submits, and waits if the run does.
     pub(super) async fn advance(
         &mut self,
         mut stop: watch::Receiver<StopRequest>,
@@ -254,7 +254,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             if !self.options.wait || self.open.iter().all(|tracked| tracked.is_stuck) {
                 return Ok(self.idle(SkipReason::Submitted));
             }
-            let wait = self.poll_times().wait(self.polls);
+            let wait = poll_wait(self.shortest_first_wait(), self.polls);
             self.polls += 1;
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
@@ -263,7 +263,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         }
     }
 
-    /// Tasks whose kind of request no live one has tried yet: they are begun again, and the first of them goes live.
+    /// Takes the pending actions whose kind of request was not tried live yet: they are begun again, and the first of
+    /// them goes live.
     fn take_untested(&mut self) -> Vec<EndedLine> {
         let pending = std::mem::take(&mut self.pending).into_iter();
         let (tested, untested): (Vec<_>, Vec<_>) = pending.partition(|action| {
@@ -273,14 +274,15 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         untested.into_iter().map(|action| EndedLine { action, end: LineEnd::Again { live: false } }).collect()
     }
 
-    /// These wait no longer. Some are begun again, live if their batch has shown that they must.
+    /// Returns actions that no longer wait. Some of them are begun again: live, if their batch has shown that they
+    /// must.
     fn ended(&mut self, lines: Vec<EndedLine>) -> Step {
         let must_go_live = lines.iter().filter(|line| matches!(line.end, LineEnd::Again { live: true }));
         self.live.extend(must_go_live.map(|line| line.action.key));
         Step::Ended(lines)
     }
 
-    /// Everything that waits ends without an output: in a batch, or not submitted.
+    /// Everything that waits ends without an output, whether or not it was submitted.
     fn idle(&mut self, reason: SkipReason) -> Step {
         let is_unaffordable = reason == SkipReason::Submitted && self.reached.is_some();
         let unsent = if is_unaffordable { SkipReason::Budget } else { reason };
@@ -310,16 +312,17 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         Some(QueueCapacity { tokens: limit.saturating_sub(queued), is_empty: queued == 0 })
     }
 
-    fn poll_times(&self) -> PollTimes {
+    /// The first wait of the provider that is polled most often.
+    fn shortest_first_wait(&self) -> Duration {
         let providers = &self.executor.preparer.pipeline().providers;
-        let times = self.open.iter().map(|tracked| {
+        let waits = self.open.iter().map(|tracked| {
             let spec = providers.get(&tracked.batch.intent.account.provider);
-            PollTimes::from_limits(spec.map(|spec| &spec.limits))
+            first_wait(spec.map(|spec| &spec.limits))
         });
-        times.min_by_key(|times| times.0).unwrap_or(PollTimes::from_limits(None))
+        waits.min().unwrap_or(first_wait(None))
     }
 
-    /// Asks about every open batch: once, or again at each turn of a run that waits.
+    /// Polls every open batch: once, or again and again in a run that waits.
     async fn poll_all(
         &mut self,
         stop: &watch::Receiver<StopRequest>,
@@ -341,7 +344,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         Ok(ended)
     }
 
-    /// A batch was closed: books what it cost, and reads what its tasks wait for.
+    /// Settles the cost of a batch that was closed, and reads the outputs that its tasks wait for.
     async fn closed(
         &mut self,
         tracked: Tracked,

@@ -1,5 +1,5 @@
-//! Submitting: requests become a batch at the vendor. The intent is on disk before the call that creates the batch; that
-//! it was created is recorded after.
+//! Submitting: creates batches of requests at the vendor. The intent is on disk before the call that creates a batch;
+//! that it was created is recorded afterwards.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,17 +24,17 @@ pub(super) const MAX_LINES: usize = 10_000;
 /// Bytes of requests in one batch, less than half of what either vendor takes.
 const MAX_BYTES: usize = 80 << 20;
 
-/// What became of requests that were to be submitted.
+/// The outcome of a submission.
 #[derive(Default)]
 pub(super) struct Submission {
     pub(super) open: Vec<Tracked>,
-    /// Tasks that wait for those.
+    /// Actions that wait for these batches.
     pub(super) submitted: Vec<Action>,
     pub(super) ended: Vec<EndedLine>,
-    /// Tasks that the budget has no room for.
+    /// Actions that the budget has no room for.
     pub(super) unaffordable: Vec<Action>,
     pub(super) reached: Option<BudgetReached>,
-    /// Tasks that the vendor's queue has no room for.
+    /// Actions that the vendor's queue has no room for.
     pub(super) left: Vec<Action>,
 }
 
@@ -60,7 +60,7 @@ struct Built {
 #[derive(Clone, Copy)]
 pub(super) struct Submitter<'s, 'e> {
     pub(super) executor: &'s Executor<'e>,
-    /// What the run refreshes: noted in what it submits.
+    /// What the run refreshes. It is noted in each batch.
     pub(super) refresh: &'s Refresh,
     pub(super) breakers: &'s CircuitBreakers,
 }
@@ -170,7 +170,7 @@ impl Submitter<'_, '_> {
         submission: &mut Submission,
     ) -> Result<(), CacheError> {
         let store = self.executor.store;
-        let _turn = BatchCreationLock::wait(&BatchAccount::from(spec), client.fingerprint()).await;
+        let _lock = lock_creation(&BatchAccount::from(spec), client.fingerprint()).await;
         let newest = match client.newest().await {
             Ok(newest) => newest,
             Err(failure) => {
@@ -186,7 +186,7 @@ impl Submitter<'_, '_> {
                 JournalRecord::Submitted { nonce, id: &id }.write(store).await?;
                 Some(id)
             }
-            // It is looked for, now and by later runs.
+            // This run and later ones look for it.
             Err(CreateFault::Unconfirmed(failure)) => {
                 tracing::warn!(%nonce, "the creation of a batch was not confirmed: {failure}");
                 None
@@ -198,11 +198,11 @@ impl Submitter<'_, '_> {
                 return Ok(());
             }
         };
-        submission.follow(OpenBatch { intent, id }, built);
+        submission.add_batch(OpenBatch { intent, id }, built);
         Ok(())
     }
 
-    /// Nothing was submitted: releases what was reserved, and fails the requests.
+    /// Releases what was reserved for requests that the vendor refused, and fails them.
     fn refuse(self, built: Vec<Built>, failure: &CallFailure, submission: &mut Submission) {
         let actions = self.give_back(built).into_iter();
         submission.ended.extend(self.fail_all(actions, failure));
@@ -250,8 +250,8 @@ impl Submitter<'_, '_> {
 }
 
 impl Submission {
-    /// A batch was created.
-    fn follow(&mut self, batch: OpenBatch, built: Vec<Built>) {
+    /// Adds a batch that was created.
+    fn add_batch(&mut self, batch: OpenBatch, built: Vec<Built>) {
         let (actions, reservations): (Vec<_>, Vec<_>) =
             built.into_iter().map(|built| (built.action, built.reservation)).unzip();
         self.submitted.extend(actions);
@@ -259,7 +259,8 @@ impl Submission {
     }
 }
 
-/// How many of the first requests fit into one batch. Without a limited queue that is at least one.
+/// How many of the first requests fit into one batch: at least one, unless the vendor's queue is limited and has
+/// others.
 fn fitting(built: &[Built], room: Option<QueueCapacity>) -> usize {
     let (mut bytes, mut tokens) = (0, 0);
     let fits = built.iter().take(MAX_LINES).take_while(|built| {
@@ -285,24 +286,19 @@ pub(super) fn failed_action(executor: &Executor<'_>, action: &Action, failure: &
 /// Time between two looks whether the lock is free.
 const LOCK_CHECK: Duration = Duration::from_millis(50);
 
-/// The right to create a batch of an account, until it is dropped. It is a lock on a file, which the system releases when
-/// the process ends in any way. Where the answer of a create call is lost, the batch is looked for among those that were
-/// created since: as processes take turns, there are few of these.
-struct BatchCreationLock(#[expect(dead_code, reason = "held for its lock")] Option<FileLock>);
-
-impl BatchCreationLock {
-    /// Waits until no other process of this user creates a batch of the account. Without a place for the lock nobody is
-    /// waited for: all that the lock does is make searches shorter.
-    async fn wait(account: &BatchAccount, fingerprint: u32) -> BatchCreationLock {
-        let Some(path) = lock_file(account, fingerprint) else { return BatchCreationLock(None) };
-        loop {
-            match FileLock::try_acquire(&path) {
-                Ok(Some(lock)) => return BatchCreationLock(Some(lock)),
-                Ok(None) => tokio::time::sleep(LOCK_CHECK).await,
-                Err(error) => {
-                    tracing::debug!(path = %path.display(), "no lock for the account: {error}");
-                    return BatchCreationLock(None);
-                }
+/// Waits until no other process of this user creates a batch of the account, and locks the account. If the answer of a
+/// create call is lost, the batch is searched for among those that were created since: as processes take turns, there
+/// are few of these. The lock only makes such searches shorter, so the batch is created without it if it cannot be
+/// taken.
+async fn lock_creation(account: &BatchAccount, fingerprint: u32) -> Option<FileLock> {
+    let path = lock_file(account, fingerprint)?;
+    loop {
+        match FileLock::try_acquire(&path) {
+            Ok(Some(lock)) => return Some(lock),
+            Ok(None) => tokio::time::sleep(LOCK_CHECK).await,
+            Err(error) => {
+                tracing::debug!(path = %path.display(), "no lock for the account: {error}");
+                return None;
             }
         }
     }

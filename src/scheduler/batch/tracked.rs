@@ -1,4 +1,4 @@
-//! What the batch lane keeps: batches that are open, and what came of their lines.
+//! What the batch lane keeps: batches that are open, and the outcomes of their lines.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::scheduler::execute::{ExecutedOutput, ExecutionError};
 use base::locale::word;
 use models::Limits;
 
-/// An action that waits for a batch no longer.
+/// An action that no longer waits for a batch.
 pub(in crate::scheduler) struct EndedLine {
     pub(in crate::scheduler) action: Action,
     pub(in crate::scheduler) end: LineEnd,
@@ -19,7 +19,7 @@ pub(in crate::scheduler) struct EndedLine {
 pub(in crate::scheduler) enum LineEnd {
     /// It has an output, or none.
     Executed(Result<ExecutedOutput, ExecutionError>),
-    /// It is begun again: in the next batch, or live where the task says so.
+    /// It is begun again: live, or in the next batch.
     Again { live: bool },
 }
 
@@ -43,25 +43,20 @@ impl Tracked {
     }
 }
 
-/// The times of polling, all in proportion to the first wait.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PollTimes(pub(super) Duration);
+/// The wait before the second poll of a batch. All other times of polling are multiples of it.
+pub(super) fn first_wait(limits: Option<&Limits>) -> Duration {
+    limits.map_or(Limits::BATCH_POLL, |limits| limits.batch_poll)
+}
 
-impl PollTimes {
-    pub(super) fn from_limits(limits: Option<&Limits>) -> PollTimes {
-        PollTimes(limits.map_or(Limits::BATCH_POLL, |limits| limits.batch_poll))
-    }
+/// The wait after `polls` waits, each longer than the one before: up to 10 minutes if the first is 15 seconds.
+pub(super) fn poll_wait(first: Duration, polls: u32) -> Duration {
+    first.mul_f64(1.5_f64.powi(i32::try_from(polls.min(20)).unwrap_or(20))).min(first * 40)
+}
 
-    /// The wait before a poll, longer with each; at last 10 minutes where the first is 15 seconds.
-    pub(super) fn wait(self, polls: u32) -> Duration {
-        self.0.mul_f64(1.5_f64.powi(i32::try_from(polls.min(20)).unwrap_or(20))).min(self.0 * 40)
-    }
-
-    /// How long a batch may still turn up whose creation was not confirmed: an hour where only its results would name
-    /// it, else 10 minutes.
-    pub(super) fn confirmation(self, has_metadata: bool) -> Duration {
-        self.0 * if has_metadata { 40 } else { 240 }
-    }
+/// How long a batch whose creation was not confirmed may still turn up, if the first wait is 15 seconds: 10 minutes, or an
+/// hour if the vendor keeps no metadata, so that only its results would name it.
+pub(super) fn confirmation_wait(first: Duration, has_metadata: bool) -> Duration {
+    first * if has_metadata { 40 } else { 240 }
 }
 
 #[cfg(test)]
@@ -70,9 +65,9 @@ mod tests {
 
     #[test]
     fn polls_become_rare_and_never_stop() {
-        let times = PollTimes::from_limits(None);
-        assert_eq!((times.wait(0).as_secs(), times.wait(3).as_secs()), (15, 50));
-        assert_eq!([times.wait(12), times.wait(1000)], [Duration::from_secs(600); 2]);
-        assert_eq!([true, false].map(|known| times.confirmation(known).as_secs()), [600, 3600]);
+        let first = first_wait(None);
+        assert_eq!((poll_wait(first, 0).as_secs(), poll_wait(first, 3).as_secs()), (15, 50));
+        assert_eq!([poll_wait(first, 12), poll_wait(first, 1000)], [Duration::from_secs(600); 2]);
+        assert_eq!([true, false].map(|known| confirmation_wait(first, known).as_secs()), [600, 3600]);
     }
 }

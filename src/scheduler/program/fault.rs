@@ -1,14 +1,16 @@
-//! What comes of a request to a program: its output, or why there is none.
+//! The result of a request to a program: its output, or why there is none.
 
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use base::say;
 use bytes::Bytes;
+
+use base::files::system_words;
+use base::say;
 
 /// The line that a worker writes once it can take requests.
 pub(super) const READY: &str = "{\"ready\":true}";
-/// Starts that may fail, one after the other, until a method is given up.
+/// After this many failed starts in a row, a method is given up.
 pub(super) const MOST_FAILED_STARTS: u32 = 3;
 /// The most that a program may write to standard output for one request.
 pub(super) const MAX_OUTPUT: u64 = 32 << 20;
@@ -16,11 +18,11 @@ pub(super) const MAX_OUTPUT: u64 = 32 << 20;
 /// Why a program yielded no output.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgramError {
-    #[error("{}", say!("could not start `{program}`: {source}", "无法启动 `{program}`：{source}"))]
+    #[error("{}", say!("could not start `{program}`: {}", "无法启动 `{program}`：{}", system_words(source)))]
     Start { program: String, source: std::io::Error },
     #[error("{}", say!("`{program}` did not finish within {} s{}", "`{program}` 没有在 {} 秒内结束{}", timeout.as_secs(), tail(stderr)))]
     TimedOut { program: String, timeout: Duration, stderr: String },
-    #[error("{}", say!("`{program}` ended with {status}{}", "`{program}` 以 {status} 结束{}", tail(stderr)))]
+    #[error("{}", say!("`{program}` ended with {}{}", "`{program}` 以{}结束{}", ending(*status), tail(stderr)))]
     Failed { program: String, status: ExitStatus, stderr: String },
     #[error("{}", say!("`{program}` wrote more than {} MiB to standard output", "`{program}` 向标准输出写了超过 {} MiB", MAX_OUTPUT >> 20))]
     TooMuchOutput { program: String },
@@ -59,6 +61,14 @@ pub(crate) enum WorkerFault {
     AnsweredTwice(String),
     #[error("{}", say!("took more than {_0} MiB of memory", "占用内存超过 {_0} MiB"))]
     TooLarge(u64),
+}
+
+/// How a process ended: in English in the words of the system.
+fn ending(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code) => say!("{status}", "退出码 {code} "),
+        None => say!("{status}", "“{status}”"),
+    }
 }
 
 fn tail(stderr: &str) -> String {

@@ -22,14 +22,14 @@ use pool::WorkerPool;
 #[derive(Debug, Default)]
 pub struct Programs {
     pools: RefCell<BTreeMap<Vec<String>, Rc<WorkerPool>>>,
-    talk: RefCell<BTreeMap<Vec<String>, Talk>>,
+    stderr_counts: RefCell<BTreeMap<Vec<String>, StderrCounts>>,
 }
 
 /// How often a program wrote to standard error.
 #[derive(Debug, Default)]
-struct Talk {
+struct StderrCounts {
     executions: u32,
-    with_words: u32,
+    with_output: u32,
     last_line: String,
 }
 
@@ -55,25 +55,25 @@ impl Programs {
     }
 
     fn note(&self, spec: &CommandSpec, stderr: &str) {
-        let mut talk = self.talk.borrow_mut();
-        let talk = talk.entry(spec.argv.clone()).or_default();
-        talk.executions += 1;
+        let mut programs = self.stderr_counts.borrow_mut();
+        let counts = programs.entry(spec.argv.clone()).or_default();
+        counts.executions += 1;
         if let Some(line) = stderr.lines().rev().find(|line| !line.trim().is_empty()) {
-            talk.with_words += 1;
-            talk.last_line = line.trim().to_owned();
+            counts.with_output += 1;
+            counts.last_line = line.trim().to_owned();
         }
     }
 
     /// Notes on programs that wrote to standard error in most executions, which may explain their results, and on workers
     /// that were replaced though no request failed.
     pub(super) fn notes(&self) -> Vec<String> {
-        let talk = self.talk.borrow();
-        let talkative = talk.iter().filter(|(_, talk)| talk.with_words * 2 > talk.executions);
-        let notes = talkative.map(|(argv, Talk { executions, with_words, last_line })| {
+        let programs = self.stderr_counts.borrow();
+        let talkative = programs.iter().filter(|(_, counts)| counts.with_output * 2 > counts.executions);
+        let notes = talkative.map(|(argv, StderrCounts { executions, with_output, last_line })| {
             let program = argv.join(" ");
             say!(
-                "`{program}` wrote to standard error in {with_words} of {executions} executions, last: {last_line}",
-                "`{program}` 在 {executions} 次执行中有 {with_words} 次写了标准错误，最后一次：{last_line}"
+                "`{program}` wrote to standard error in {with_output} of {executions} executions, last: {last_line}",
+                "`{program}` 在 {executions} 次执行中有 {with_output} 次写了标准错误，最后一次：{last_line}"
             )
         });
         let replaced =

@@ -13,9 +13,10 @@ use super::worker::Worker;
 use crate::compress::{CommandSpec, Protocol};
 use base::say;
 
-/// Of so many requests to a deterministic method one is repeated in a fresh process: what a worker remembers shows.
+/// One in this many requests to a deterministic method is repeated in a fresh process, to find workers whose answers
+/// depend on earlier requests.
 const REPEATED_ONE_IN: u64 = 20;
-/// Which of them: not the first, which a worker answers as a fresh process would.
+/// The position of the repeated one: not the first, which a worker answers as a fresh process would.
 const REPEATED: u64 = 10;
 /// The memory of a worker with all that it starts.
 const MEMORY_LIMIT: u64 = 8 << 30;
@@ -63,7 +64,7 @@ impl WorkerPool {
         let is_repeated = spec.deterministic && self.requests.get() % REPEATED_ONE_IN == REPEATED;
         let _ = worker.take_stderr();
         let began = Instant::now();
-        // What fails takes its worker along: after a fault nobody knows what it would write next.
+        // A worker whose request fails is dropped: nobody knows what it would write next.
         let stdout = worker.ask(&stdin, spec.timeout).await?;
         let output = ProgramOutput { stdout, stderr: worker.take_stderr(), elapsed: began.elapsed() };
         if worker.is_too_large() {
@@ -73,7 +74,7 @@ impl WorkerPool {
         }
         if is_repeated {
             let again = self.start(spec).await?.ask(&stdin, spec.timeout).await?;
-            if essence(&again) != essence(&output.stdout) {
+            if compared_fields(&again) != compared_fields(&output.stdout) {
                 return Err(ProgramError::NotDeterministic { program: spec.argv.join(" ") });
             }
         }
@@ -129,8 +130,8 @@ impl WorkerPool {
     }
 }
 
-/// What must be the same in two answers to the same request.
-fn essence(answer: &[u8]) -> Option<Map<String, Value>> {
+/// The fields that must be the same in two answers to the same request.
+fn compared_fields(answer: &[u8]) -> Option<Map<String, Value>> {
     let mut object: Map<String, Value> = serde_json::from_slice(answer).ok()?;
     object.retain(|key, _| ["summary", "messages", "state", "compressed"].contains(&key.as_str()));
     Some(object)

@@ -21,7 +21,7 @@ use base::redaction::{add_key, redact, redact_bytes};
 /// The bytes of standard error that are shown, from its end.
 const ERROR_TAIL: usize = 8 << 10;
 
-/// Redacts the values of its secrets from now on.
+/// Redacts the values of the program's secrets from now on.
 pub(super) fn redact_secrets(spec: &CommandSpec) {
     for secret in spec.secrets.iter().filter_map(std::env::var_os) {
         add_key(&secret.to_string_lossy());
@@ -79,7 +79,7 @@ async fn communicate(
     let (mut input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async {
         if let Some(mut pipe) = input.take() {
-            // A program may answer without reading all of its input: that closes the pipe, and is its right.
+            // A program may answer without reading all of its input. Then the pipe is closed, which is no error.
             let _ = pipe.write_all(&stdin).await;
             let _ = pipe.shutdown().await;
         }
@@ -101,13 +101,13 @@ async fn communicate(
     Ok((if bytes.len() as u64 > MAX_OUTPUT { ExitStatus::default() } else { status }, bytes))
 }
 
-/// Reads standard error to its end and keeps the end of it.
+/// Reads standard error until it ends and keeps the last part of it.
 pub(super) async fn keep_end(pipe: Option<impl AsyncRead + Unpin>, kept: Arc<Mutex<String>>) {
     let Some(mut pipe) = pipe else { return };
     let (mut tail, mut chunk) = (Vec::new(), [0_u8; 4096]);
     while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever takes the text wants what came since.
+        // The text was taken: the next one begins here.
         if kept.is_empty() {
             tail.clear();
         }
@@ -141,7 +141,7 @@ impl ProcessGroup {
         ProcessGroup { leader: None, is_supervised: is_supervised() }
     }
 
-    /// The leader has ended. A supervisor has left nothing behind, and its number may be another process's by now.
+    /// The leader has ended. A supervisor has left nothing behind, and its process id may be another process's by now.
     pub(super) fn leader_ended(&mut self) {
         if self.is_supervised {
             self.leader = None;
@@ -154,7 +154,7 @@ impl ProcessGroup {
         #[cfg(unix)]
         if let Some(leader) = self.leader.take() {
             use rustix::process::{Signal, kill_process, kill_process_group};
-            // An empty group is an error, and what is wanted.
+            // An error means that the group is empty, as it should be.
             let _ = match self.is_supervised {
                 true => kill_process(leader, Signal::TERM),
                 false => kill_process_group(leader, Signal::KILL),
@@ -238,10 +238,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_that_hangs_is_ended_with_its_children() {
-        let mut slow = spec("echo waiting >&2; sleep 600 & wait");
-        slow.timeout = Duration::from_millis(300);
+        let mut slow = spec("sleep 600 & echo waiting for $! >&2; wait");
+        slow.timeout = Duration::from_secs(1);
         let error = run(&slow, Bytes::new()).await.unwrap_err().to_string();
-        assert!(error.contains("did not finish") && error.contains("waiting"), "{error}");
+        let (text, pid) = error.rsplit_once("waiting for ").unwrap();
+        assert!(text.contains("did not finish"), "{error}");
+        #[cfg(target_os = "linux")]
+        wait_until_ended(pid.trim()).await;
+        #[cfg(not(target_os = "linux"))]
+        let _ = pid;
     }
 
     /// Whether the process still runs; a dead one that nobody has waited for does not.
@@ -251,18 +256,22 @@ mod tests {
     }
 
     #[cfg(target_os = "linux")]
-    #[tokio::test]
-    async fn what_a_program_leaves_behind_ends_with_it() {
-        let left = "sleep 600 >/dev/null 2>&1 </dev/null & echo $!";
-        let (output, _) = run(&spec(left), Bytes::new()).await.unwrap();
-        let pid = String::from_utf8_lossy(&output).trim().to_owned();
-        for _ in 0..200 {
-            if !is_running(&pid) {
+    async fn wait_until_ended(pid: &str) {
+        for _ in 0..1000 {
+            if !is_running(pid) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("process {pid} still runs");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn what_a_program_leaves_behind_ends_with_it() {
+        let left = "sleep 600 >/dev/null 2>&1 </dev/null & echo $!";
+        let (output, _) = run(&spec(left), Bytes::new()).await.unwrap();
+        wait_until_ended(String::from_utf8_lossy(&output).trim()).await;
     }
 
     #[cfg(target_os = "linux")]

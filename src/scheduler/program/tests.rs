@@ -122,11 +122,22 @@ async fn a_deterministic_worker_that_remembers_is_found_out() {
 
 #[tokio::test]
 async fn a_worker_that_died_while_it_waited_is_replaced_with_a_note() {
+    let folder = tempfile::tempdir().unwrap();
+    let ended = folder.path().join("ended");
     let script =
         r#"echo '{"ready":true}'; read -r line; id=${line#*\"id\":}; echo "{\"id\":${id%%,*},\"summary\":\"a\"}""#;
-    let (programs, spec) = (Programs::default(), spec(script));
+    // The file is there once the output is closed.
+    let script = format!("{script}; exec >&-; touch {}", ended.display());
+    let (programs, spec) = (Programs::default(), spec(&script));
     ask(&programs, &spec, "go").await.unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    for _ in 0..1000 {
+        if ended.exists() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // Lets the runtime see the end of the output.
+    tokio::time::sleep(Duration::from_millis(10)).await;
     ask(&programs, &spec, "go").await.unwrap();
     let notes = programs.notes();
     assert!(notes.len() == 1 && notes[0].contains("ended while it waited"), "{notes:?}");

@@ -58,7 +58,8 @@ impl Worker {
         }
     }
 
-    /// Asks one request, a JSON object, and returns the answer without its id. After an error the worker is of no use.
+    /// Asks one request, a JSON object, and returns the answer without its id. After an error the worker must not be
+    /// used again.
     pub(super) async fn ask(&mut self, request: &[u8], patience: Duration) -> Result<Bytes, ProgramError> {
         self.asked += 1;
         let answered = tokio::time::timeout(patience, self.exchange(request)).await;
@@ -93,7 +94,7 @@ impl Worker {
     async fn exchange(&mut self, request: &[u8]) -> Result<Option<Vec<u8>>, ProgramError> {
         let body = request.strip_prefix(b"{").unwrap_or(request);
         let line = [format!("{{\"id\":{},", self.asked).as_bytes(), body, b"\n"].concat();
-        // A worker that has ended reads nothing; what it left to be read says more than the closed pipe.
+        // A worker that has ended reads nothing; its last output says more than the closed pipe.
         let _ = self.requests.write_all(&line).await;
         let _ = self.requests.flush().await;
         let mut checks = tokio::time::interval(MEMORY_CHECK);
@@ -156,7 +157,7 @@ impl Worker {
             Ok(Ok(status)) => {
                 self.group.leader_ended();
                 let program = self.program.clone();
-                // Its last words may still be under way to the task that collects them.
+                // The task that collects its standard error may not have read all of it yet.
                 tokio::task::yield_now().await;
                 match status.success() {
                     true => self.fault(fault),
@@ -168,7 +169,7 @@ impl Worker {
     }
 }
 
-/// Reads on in a line, and stops beyond the most that is allowed. `false` at the end of the output.
+/// Continues reading a line, and stops when it is longer than allowed. Returns `false` at the end of the output.
 async fn read_line(output: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> std::io::Result<bool> {
     loop {
         let read = output.fill_buf().await?;

@@ -1,14 +1,14 @@
-//! API keys in text and bytes, however they are spelled, and their removal.
+//! Redaction of API keys in text and bytes, however they are spelled.
 //!
 //! A provider that echoes a key, a program that prints it and a transcript that contains it must not carry it into a
 //! file or onto a terminal. So replies and output of programs are redacted where they arrive, and everything is
 //! redacted once more where it leaves the process: in `files`, in the frames of the cache, on the console. The known
-//! keys are process-wide state: if they had to be passed to every writer, one could be forgotten.
+//! keys are process-wide state: if they had to be passed to every writer, one writer could be forgotten.
 //!
-//! Besides the key itself its base64 (at each of the three alignments, in both alphabets) and hexadecimal forms are
-//! found, and any 20 characters in a row of a key, each with any of its characters escaped for JSON, a URL or HTML, also
-//! across line breaks, NUL bytes and terminal colours, and in hex dumps. A key is replaced by as many stars as it has
-//! bytes: so lengths, offsets and the syntax around it stay as they are, also in binary records.
+//! A key is found as it is, in base64 (at each of the three alignments, in both alphabets), in hexadecimal, and by any
+//! 20 consecutive characters. Any of its characters may be escaped for JSON, a URL or HTML. Line breaks, NUL bytes and
+//! terminal colours within a key do not hide it, nor does a hex dump. Each byte of a key is replaced by a star, so
+//! lengths, offsets and the syntax around it stay as they are, also in binary records.
 
 mod reader;
 
@@ -27,10 +27,10 @@ use memchr::{memchr_iter, memmem};
 
 use reader::{DumpedByte, Reader, Spelled, dumped_bytes};
 
-/// Shorter texts are no secrets, and occur in ordinary text.
+/// Shorter keys are not redacted: they are not secret, and they occur in ordinary text.
 const MIN_LENGTH: usize = 6;
 
-/// What is written in place of a key for a server that asks for none: redacting these words would change replies.
+/// Words that people set as the key of a server that needs none. Redacting them would change replies.
 const PLACEHOLDERS: [&str; 9] = [
     "ollama", "lm-studio", "lmstudio", "not-needed", "sk-no-key-required", "no-key-required", "placeholder",
     "anything", "unused",
@@ -52,7 +52,7 @@ pub fn add_key(key: &str) {
     *known = KeyMatcher::new(keys);
 }
 
-/// `bytes` without keys.
+/// Redacts all known keys in `bytes`.
 pub fn redact_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
     match &*known {
@@ -61,7 +61,7 @@ pub fn redact_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// `text` without keys.
+/// Redacts all known keys in `text`.
 pub fn redact(text: &str) -> Cow<'_, str> {
     match redact_bytes(text.as_bytes()) {
         Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -69,7 +69,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Spellings shorter than this are found only where nothing divides them: in prose, short words stand side by side.
+/// Spellings shorter than this are found only undivided: short words of prose, joined across spaces, would match them.
 const SHORTEST_DIVIDED: usize = 16;
 
 /// Finds keys in all their spellings.
@@ -80,19 +80,16 @@ struct KeyMatcher {
     grams: DFA,
 }
 
-/// A place in a text whose bytes are replaced.
-type Place = Range<usize>;
-
 impl KeyMatcher {
-    /// `None` where the automaton cannot be built, which takes gigabytes of keys.
+    /// `None` if an automaton cannot be built, which would take gigabytes of keys.
     fn new(keys: BTreeSet<String>) -> Option<KeyMatcher> {
         let spellings: BTreeSet<Vec<u8>> = keys.iter().flat_map(|key| spellings(key.as_bytes())).collect();
         let grams = DFA::new(grams(&spellings)).ok()?;
         Some(KeyMatcher { automaton: NFA::new(&spellings).ok()?, grams, keys })
     }
 
-    /// Whether a closer look is due: a piece of a key occurs, or there is something that a key may be spelled or divided
-    /// with. Most bytes pass this at the speed of memory.
+    /// Whether `bytes` may contain a key: a piece of one occurs, or something with which a key may be spelled or
+    /// divided. This filter passes over most bytes at the speed of memory.
     fn may_occur(&self, bytes: &[u8]) -> bool {
         const ESCAPES: [&[u8]; 4] = [b"\\u00", b"\\x", b"\\/", b"&#"];
         ESCAPES.iter().any(|escape| memmem::find(bytes, escape).is_some())
@@ -121,10 +118,10 @@ impl KeyMatcher {
         redacted
     }
 
-    /// Where keys occur. The automaton reads the bytes with their escapes resolved; where the last characters began is
-    /// kept in a ring, so that memory does not grow with the text.
-    fn places(&self, bytes: &[u8]) -> Vec<Place> {
-        let mut places: Vec<Place> = Vec::new();
+    /// Where keys occur. The automaton reads the bytes with their escapes resolved. A ring holds where the last
+    /// characters began, so that memory does not grow with the text.
+    fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        let mut places: Vec<Range<usize>> = Vec::new();
         let mut starts = vec![(0, 0); self.automaton.max_pattern_len().max(1)];
         let Ok(mut state) = self.automaton.start_state(Anchored::No) else { return places };
         let mut gaps = 0;
@@ -155,27 +152,27 @@ impl KeyMatcher {
     }
 
     /// Where hex dumps show keys: their digits and the text beside them.
-    fn places_in_dumps(&self, text: &[u8]) -> Vec<Place> {
+    fn places_in_dumps(&self, text: &[u8]) -> Vec<Range<usize>> {
         let dumped = dumped_bytes(text);
         let bytes: Vec<u8> = dumped.iter().map(|dumped| dumped.byte).collect();
-        let found = self.places(&bytes).into_iter().flat_map(|place| dumped.get(place).unwrap_or_default());
-        found.flat_map(DumpedByte::places).collect()
+        let of_keys = self.places(&bytes).into_iter().flat_map(|place| dumped.get(place).unwrap_or_default());
+        of_keys.flat_map(DumpedByte::places).collect()
     }
 }
 
-/// Whether the bytes, of which the first is NUL, are characters of two bytes each. One NUL alone divides a key into
-/// pieces, which are found.
+/// Whether the bytes, the first of which is NUL, look like characters of two bytes each. A single NUL only divides a
+/// key, whose pieces are found.
 fn is_wide_text(bytes: &[u8]) -> bool {
     matches!(bytes, [0, a, 0, b, 0] if a.is_ascii_graphic() && b.is_ascii_graphic())
 }
 
-/// Whether the bytes, of which the first is a space, are pairs of hexadecimal digits.
+/// Whether the bytes, the first of which is a space, are pairs of hexadecimal digits.
 fn is_run_of_pairs(bytes: &[u8]) -> bool {
     bytes.len() == 10
         && bytes.chunks(3).all(|chunk| matches!(chunk, [b' ', digits @ ..] if digits.iter().all(u8::is_ascii_hexdigit)))
 }
 
-/// Whether lines of a hex dump may be there: their offsets end in 0.
+/// Whether the bytes may contain lines of a hex dump, whose offsets end in 0.
 fn holds_dump(bytes: &[u8]) -> bool {
     [b"0: ", b"0  "].iter().any(|mark| {
         memmem::find_iter(bytes, mark)
@@ -188,14 +185,14 @@ fn is_hexadecimal(bytes: Option<&[u8]>) -> bool {
     bytes.is_some_and(|bytes| bytes.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// So many characters of a key in a row are removed wherever they stand. A server that cuts its error message must not
-/// leave most of a key behind.
+/// This many consecutive characters of a key are removed wherever they occur. A server that cuts its error message must
+/// not leave most of a key in it.
 const PART: usize = 20;
 
-/// Of two pieces of a spelling that a line break divides, the longer one has at least so many characters.
+/// If a line break divides a spelling in two, the longer piece has at least this many characters.
 const GRAM: usize = PART / 2;
 
-/// All texts that are to be removed for `key`.
+/// All byte strings to remove for `key`.
 fn spellings(key: &[u8]) -> BTreeSet<Vec<u8>> {
     let mut all = BTreeSet::new();
     for (encoded, part) in encodings(key) {
@@ -205,14 +202,13 @@ fn spellings(key: &[u8]) -> BTreeSet<Vec<u8>> {
     all
 }
 
-/// Pieces of which at least one occurs in a text that holds a spelling, also if a line break divides it once.
+/// Pieces, at least one of which occurs in every text that contains a spelling, even if a line break divides it once.
 fn grams(spellings: &BTreeSet<Vec<u8>>) -> BTreeSet<&[u8]> {
     spellings.iter().flat_map(|spelling| spelling.windows(GRAM.min(spelling.len() / 2).max(1))).collect()
 }
 
-/// A key as it is, in base64 and in hexadecimal, each with the length in which [`PART`] bytes of the key are spelled. At
-/// each alignment only those characters of the base64 count that the key alone determines: the others depend on what is
-/// before and after it.
+/// A key as it is, in hexadecimal and in base64, each with the length of [`PART`] encoded bytes of the key. The base64
+/// of each alignment is cut to the characters that the key alone determines: the others depend on the bytes around it.
 fn encodings(key: &[u8]) -> Vec<(Vec<u8>, usize)> {
     let mut all = vec![
         (key.to_vec(), PART),
@@ -256,7 +252,7 @@ mod tests {
         let matcher = matcher();
         let may_occur = matcher.may_occur(text.as_bytes());
         let redacted = matcher.redact(text.as_bytes());
-        assert!(may_occur || *redacted == *text.as_bytes(), "the first look misses {text}");
+        assert!(may_occur || *redacted == *text.as_bytes(), "the filter misses {text}");
         String::from_utf8(redacted.into_owned()).unwrap()
     }
 
@@ -437,7 +433,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bytes_keep_their_length(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let matcher = matcher();
             prop_assert_eq!(matcher.redact(&bytes).len(), bytes.len());
         }

@@ -1,5 +1,5 @@
-//! Reads bytes as the characters that they stand for: escapes are resolved, what only divides or colours a text is passed
-//! over, and of hex dumps there are the bytes that they show.
+//! Reads bytes as the characters that they stand for: resolves escapes, skips what only divides or colours a text, and
+//! decodes hex dumps.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ pub(super) struct Spelled {
     pub start: usize,
     /// Where its bytes end.
     pub end: usize,
-    /// Whether something was passed over before it.
+    /// Whether something was skipped before it.
     pub follows_gap: bool,
 }
 
@@ -26,7 +26,7 @@ impl<'b> Reader<'b> {
         Reader { bytes, at: 0 }
     }
 
-    /// Passes over a colour or another terminal sequence whose escape character was read.
+    /// Skips a colour or another terminal sequence whose escape character was read.
     fn skip_sequence(&mut self) {
         if self.bytes.get(self.at) != Some(&b'[') {
             return;
@@ -94,7 +94,7 @@ fn percent_encoded(text: &[u8]) -> Option<(u8, usize)> {
 
 fn character_reference(text: &[u8]) -> Option<(u8, usize)> {
     let number = text.strip_prefix(b"&#")?;
-    // more digits than these spell no character of a key
+    // a number of more digits is not a character of a key
     let end = number.iter().take(8).position(|byte| *byte == b';')?;
     let digits = std::str::from_utf8(number.get(..end)?).ok()?;
     let code = match digits.strip_prefix(['x', 'X']) {
@@ -137,9 +137,9 @@ fn hex_byte(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(digits, 16).ok()
 }
 
-/// A byte of a hex dump, with the places that show it. Dumps are those that `xxd` and `hexdump -C` print: an offset, groups
-/// of digits, and the bytes as text. A line shows 16 bytes, so no line of it holds enough of a key to be found: the bytes of
-/// all lines are put together.
+/// A byte of a hex dump, with the places that show it. The dumps are those of `xxd` and `hexdump -C`: an offset, groups
+/// of digits, and the bytes as text. One line shows only 16 bytes, too few of a key to be found, so the bytes of all
+/// lines are joined.
 #[derive(Debug)]
 pub(super) struct DumpedByte {
     pub byte: u8,
@@ -157,19 +157,19 @@ impl DumpedByte {
 /// The most bytes of a line of a dump.
 const WIDEST: usize = 64;
 
-/// The bytes of all lines of a text that look like those of a dump.
+/// The bytes that the lines of a text show which look like lines of a dump.
 pub(super) fn dumped_bytes(text: &[u8]) -> Vec<DumpedByte> {
     let mut bytes = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        dumped_line(line, start, &mut bytes);
+        add_dumped_line(line, start, &mut bytes);
         start += line.len();
     }
     bytes
 }
 
 /// Adds the bytes of a line that begins at `start`.
-fn dumped_line(line: &[u8], start: usize, bytes: &mut Vec<DumpedByte>) {
+fn add_dumped_line(line: &[u8], start: usize, bytes: &mut Vec<DumpedByte>) {
     let offset = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let colon = usize::from(line.get(offset) == Some(&b':'));
     if offset < 6 || line.get(offset + colon) != Some(&b' ') {
@@ -181,8 +181,7 @@ fn dumped_line(line: &[u8], start: usize, bytes: &mut Vec<DumpedByte>) {
         let spaces = line.get(at..).unwrap_or_default().iter().take_while(|byte| **byte == b' ').count();
         // Two spaces end the digits, except after the offset and in the middle of a line of `hexdump -C`.
         let ends = spaces > 2 || (spaces == 2 && colon == 1 && bytes.len() > first);
-        let pair = line.get(at + spaces..at + spaces + 2).and_then(|pair| std::str::from_utf8(pair).ok());
-        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
+        match line.get(at + spaces..at + spaces + 2).and_then(hex_byte) {
             Some(byte) if !ends => {
                 let digits = start + at + spaces..start + at + spaces + 2;
                 bytes.push(DumpedByte { byte, digits, shown: None });

@@ -1,14 +1,14 @@
-//! Whether an answer admits that the record does not hold what was asked, or asserts something. By words, in English
-//! and Chinese; the cases in `admissions.txt` say how often it is right.
+//! Whether an answer admits that the record does not contain what was asked for, or asserts something. Decided by words, in
+//! English and Chinese; a test measures how often that is right on the cases of `admissions.txt`.
 //!
-//! The answer is cut into segments at punctuation and at words of contrast. It admits if a segment says that the
-//! record is silent, and no other segment asserts all the same: by guessing, by an opening like "it is", or behind
+//! The answer is cut into segments at punctuation and at words of contrast. It admits ignorance if one segment says that
+//! the record is silent and no other segment asserts something anyway: by guessing, by an opening like "it is", or after
 //! "but" or "so" ("it does not say who asked, but it is Bob").
 //!
 //! A negation alone is no admission: "the parser could not determine the encoding" and "the function returns None when
-//! the key is missing" speak of the work. So a pattern asks for a word for the record, for the first person, or for the
-//! end of the segment besides; what is behind "because" counts only with one of the first two, and what the record
-//! is said to state ("the summary says that no test failed") does not count.
+//! the key is missing" describe the work. So a pattern also requires a word for the record, the first person, or the end
+//! of the segment. After "because", only the first two count. A statement that is attributed to the record ("the summary
+//! says that no test failed") does not count.
 
 use regex::Regex;
 
@@ -56,9 +56,9 @@ const PARTS: [(&str, &str); 12] = [
     ),
 ];
 
-/// What segments say that admit.
+/// Segments that admit ignorance.
 const ADMISSIONS: &[&str] = &[
-    // what is said of the record
+    // statements about the record
     r"^(?:unfortunately |sorry )?{THE_RECORD}\b(?: (?:i|we) \w+(?: \w+)?| provided| given| above)?(?: (?:also|itself|just|simply))?(?: \w+)?{NONE}\b",
     r"{NONE}\b.*\b(?:in|from|of|within|by|into) {THE_RECORD}\b",
     r"\b{RECORD}\b.*\b(?:without \w+ing|never gets? to|stops? short)\b",
@@ -123,7 +123,7 @@ lazy_patterns! {
         r"可能|大概|应该是|应是|应为|应当是|估计|推测|推断|猜测|或许|也许|我猜|我认为",
     ]);
 
-    /// Segments that begin as a statement of the answer does.
+    /// Segments that begin like a statement of the answer.
     STATEMENT = any_of(&[
         r"^(?:it|this|that|he|she|they)(?:'s| is| was| are| were| used| uses| chose)\b|^yes$",
         r"^the (?:answer|value|reason|port|name|file|version|user|one|person|command|error|cause) (?:is|was)\b",
@@ -138,7 +138,7 @@ lazy_patterns! {
         r"可以|建议|需要|请[^求]|若|如果|只(?:提到|说|记录|有|写|列)|仅(?:提到|说|记录|有)",
     ]);
 
-    /// Words after which an answer says what holds all the same.
+    /// Words after which an answer asserts something in spite of an admission.
     CONTRAST = any_of(&[
         r"\b(?:but|however|yet|nevertheless|nonetheless|so|therefore|thus|hence|though|although|which is why)\b",
         r"但是|但|不过|然而|可是|所以|因此|而是",
@@ -146,10 +146,10 @@ lazy_patterns! {
 
     REASON = any_of(&[r"\b(?:because|since)\b|因为|由于"]);
 
-    /// Reasons that speak of the record, or of who answers.
+    /// Reasons that are about the record or the one who answers.
     OWN_REASON = any_of(&[r"(?:because|since)\b.*\b(?:{RECORD}|i)\b", r"(?:因为|由于).*(?:摘要|总结|上下文|记录里|会话|对话|我)"]);
 
-    /// What the record says, or what others did not do: a negation behind it is no admission.
+    /// What the record says, or what others did not do: a negation after it is no admission.
     ATTRIBUTION = any_of(&[
         r"\b(?:according to|per) |\b{THE_RECORD} (?:says?|states?|mentions?|shows?|notes?|indicates?|lists?) (?:[^n]|n[^o])",
         r"(?:摘要|总结|上下文|记录|笔记)[里中]?(?:说|写着|写道|提到|显示|记录了|指出)",
@@ -158,12 +158,12 @@ lazy_patterns! {
 
     NEGATION = any_of(&["{NONE}"]);
 
-    /// Words for the record by themselves.
+    /// A word for the record.
     RECORD = any_of(&[r"\b{RECORD}\b"]);
 
     END = any_of(&[r"[!?。！？;,:\n()、—]|\.(?: |$)| - "]);
 
-    /// Quoted stretches and code: what is quoted is not said by the answer itself.
+    /// Quotations and code, which are not statements of the answer itself.
     QUOTED = any_of(&[r#""[^"\n]*"|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`"#, r"(?:^|[\s(:])'[^'\n]+'"]);
 }
 
@@ -173,13 +173,14 @@ fn any_of(alternatives: &[&str]) -> Regex {
     pattern(&PARTS.iter().fold(joined, |text, (name, part)| text.replace(name, part)))
 }
 
-/// A stretch of an answer, and whether a word of contrast is before it.
-struct AnswerStretch {
+/// A folded part of an answer, between punctuation and words of contrast.
+struct Segment {
     text: String,
+    /// Whether a word of contrast is before it.
     follows_contrast: bool,
 }
 
-fn segments(answer: &str) -> Vec<AnswerStretch> {
+fn segments(answer: &str) -> Vec<Segment> {
     let folded = fold(&QUOTED.replace_all(answer, " ‹›").replace('\n', ". ")).replace("so far", "");
     let mut segments = Vec::new();
     for sentence in END.split(&folded) {
@@ -187,7 +188,7 @@ fn segments(answer: &str) -> Vec<AnswerStretch> {
         for part in CONTRAST.split(sentence) {
             let text = part.trim().trim_start_matches(['\'', '-', '*', ' ']).trim_end_matches(['.', ' ']).to_owned();
             if !text.is_empty() {
-                segments.push(AnswerStretch { text, follows_contrast });
+                segments.push(Segment { text, follows_contrast });
             }
             follows_contrast = true;
         }
@@ -195,21 +196,22 @@ fn segments(answer: &str) -> Vec<AnswerStretch> {
     segments
 }
 
-impl AnswerStretch {
+impl Segment {
     fn admits(&self) -> bool {
         let reason = REASON.find(&self.text).filter(|_| !OWN_REASON.is_match(&self.text));
-        let said = reason.and_then(|reason| self.text.get(..reason.start())).unwrap_or(&self.text);
-        let is_of_others = ATTRIBUTION
-            .find(said)
-            .is_some_and(|found| !said.get(..found.start()).is_some_and(|t| NEGATION.is_match(t)));
-        ADMISSION.is_match(said) && !is_of_others
+        let statement = reason.and_then(|reason| self.text.get(..reason.start())).unwrap_or(&self.text);
+        let is_attributed = ATTRIBUTION.find(statement).is_some_and(|attribution| {
+            !statement.get(..attribution.start()).is_some_and(|before| NEGATION.is_match(before))
+        });
+        ADMISSION.is_match(statement) && !is_attributed
     }
 }
 
-/// Whether the answer says, in English or Chinese, that the record does not hold what was asked, and leaves it at that.
+/// Whether the answer says, in English or Chinese, that the record does not contain what was asked for, and asserts nothing
+/// else.
 pub fn abstains(answer: &str) -> bool {
     let segments = segments(answer);
-    let admits: Vec<bool> = segments.iter().map(AnswerStretch::admits).collect();
+    let admits: Vec<bool> = segments.iter().map(Segment::admits).collect();
     let mut admitted = false;
     for (place, (segment, admits_here)) in segments.iter().zip(&admits).enumerate() {
         let contrasts = admitted && segment.follows_contrast && !RECORD.is_match(&segment.text);
@@ -217,8 +219,8 @@ pub fn abstains(answer: &str) -> bool {
         // "it was changed, but the new value is not recorded"
         let next_admits = segments.get(place + 1).is_some_and(|next| next.follows_contrast)
             && admits.get(place + 1).is_some_and(|admits| *admits);
-        let admits = *admits_here || (admitted && next_admits);
-        if asserts && !admits && !SUGGESTION.is_match(&segment.text) {
+        let is_part_of_admission = *admits_here || (admitted && next_admits);
+        if asserts && !is_part_of_admission && !SUGGESTION.is_match(&segment.text) {
             return false;
         }
         admitted |= admits_here;
@@ -235,11 +237,11 @@ pub fn asserts(answer: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Answers in both languages, a line each, with what they do.
+    /// Answers in both languages, one a line, each after `admits` or `asserts`.
     const CASES: &str = include_str!("admissions.txt");
 
     #[test]
-    #[expect(clippy::print_stdout, reason = "the share of docs/notes is read off it")]
+    #[expect(clippy::print_stdout, reason = "docs/notes quotes the share")]
     fn admissions_differ_from_assertions_in_two_languages() {
         let cases: Vec<(bool, &str)> = CASES
             .lines()

@@ -1,7 +1,7 @@
-//! Constraints, literally: whether a rule that the user gave occurs in a context, word for word or nearly so.
+//! Constraints: whether a rule that the user gave occurs in a context, word for word or nearly so.
 //!
-//! A rule is put into a session as a message of the user, in memory alone. Nothing else in the session states it, so
-//! that a context which has it kept it. What an agent does with a rule that it still has is not measured.
+//! A rule is inserted into a session as a message of the user, in memory only. Nothing else in the session states it, so a
+//! context that has it has kept it. Whether an agent obeys a rule that it still has is not measured.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use base::units::Tokens;
 use base::{lazy_patterns, named_enum};
 use sessions::transcript::{MappedFold, Message, Role, fold, is_boundary, is_unspaced};
 
-/// A rule of the user: an object, and that something must not be done to it.
+/// A rule of the user: something must not be done to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
     /// Its name in files and tables.
@@ -26,12 +26,12 @@ pub struct Rule {
     pub text: String,
     /// What the rule is about, exactly; any of these spellings.
     pub object: Vec<String>,
-    /// The words of which one must occur in the sentence with the object; those of the language where it is empty.
+    /// Words that forbid: one of them must occur in the sentence with the object. If empty, those of the language count.
     pub prohibition: Vec<String>,
 }
 
 named_enum! {
-    /// Where a rule is put: the middle of a third, by tokens, of what the first compression takes away.
+    /// Where a rule is inserted: in the middle of one third, by tokens, of what the first compression removes.
     pub enum RulePosition {
         /// The first third.
         Early = "early",
@@ -52,8 +52,8 @@ impl RulePosition {
         }
     }
 
-    /// The index at which the message of the rule goes into `messages`, of which the first compression takes those in
-    /// `span`: the boundary at or behind the share of the tokens, never between a call and its result.
+    /// The index in `messages` at which the message of the rule is inserted. The first compression removes `span`. The
+    /// index is the first boundary at or after the share of its tokens, so never between a call and its result.
     pub fn place(self, messages: &[Message], span: Range<usize>, tokens: &[Tokens]) -> usize {
         let sizes = tokens.get(span.clone()).unwrap_or_default();
         let all: u64 = sizes.iter().map(|size| size.0).sum();
@@ -83,19 +83,19 @@ pub struct RuleFinder {
     whole: FactFinder,
     object: FactFinder,
     prohibition: FactFinder,
-    /// Those of scripts without blanks, which have no ends: 之前不要重启.
+    /// Prohibitions in scripts without spaces, which match anywhere: 之前不要重启.
     unspaced: Vec<String>,
     /// Whether the words that forbid are those of the language.
     is_built_in: bool,
 }
 
 impl RuleFinder {
-    /// Makes `rule` ready to be looked for in many texts.
+    /// Prepares to look for `rule` in many texts.
     pub fn new(rule: &Rule) -> RuleFinder {
         let text = rule.text.trim().trim_end_matches(['.', '!', '。', '！']).to_owned();
         let prohibition = match rule.prohibition.as_slice() {
             [] => prohibitions(rule.language).map(str::to_owned).collect(),
-            own => own.to_vec(),
+            words => words.to_vec(),
         };
         let (unspaced, prohibition): (Vec<String>, Vec<String>) =
             prohibition.into_iter().partition(|word| word.chars().all(is_unspaced));
@@ -108,12 +108,12 @@ impl RuleFinder {
         }
     }
 
-    /// The object of the rule, to see whether a session speaks of it by itself.
+    /// The object of the rule, to check whether a session mentions it anyway.
     pub fn object(&self) -> &FactFinder {
         &self.object
     }
 
-    /// Whether the rule occurs in `text`; `folded` is the text made by [`sessions::transcript::fold_document`].
+    /// Whether the rule occurs in `text`; `folded` is `text` after [`sessions::transcript::fold_document`].
     pub fn survival(&self, text: &str, folded: &str) -> RuleSurvival {
         let literal = self.whole.occurs_in(folded);
         RuleSurvival { literal, near_literal: literal || self.object.occurs_in(folded) && self.is_stated_in(text) }
@@ -128,7 +128,7 @@ impl RuleFinder {
         })
     }
 
-    /// Whether the folded sentence forbids something, and does not lift what was forbidden.
+    /// Whether the folded sentence forbids something and does not lift a prohibition.
     fn forbids(&self, sentence: &str) -> bool {
         let is_forbidden = self.prohibition.occurs_in(sentence)
             || self.unspaced.iter().any(|word| sentence.contains(word.as_str()))
@@ -138,10 +138,10 @@ impl RuleFinder {
 }
 
 lazy_patterns! {
-    /// Forms that forbid and are no fixed words. 别 and 勿 are parts of many words, such as 特别.
+    /// Prohibitions that are not fixed words. 别 and 勿 are also parts of many other words, such as 特别.
     FORBIDDEN = pattern(r"\b(?:leave|leaves|left)\b.{1,80}\balone\b|(?:^|[^特区类级分个性识辨差告离派])别(?:[^的人处名称墅忘扭])|(?:^|[^请切])勿[^忘]");
 
-    /// What lifts a prohibition, or only sounds like one.
+    /// Words that lift a prohibition or only sound like one.
     CANCELLED = pattern(r"\bno longer (?:forbidden|prohibited|banned|off limits|read-only|holds|applies|valid)\b|\bnot (?:forbidden|prohibited|banned)\b|\b(?:was|were|is|has been|have been) (?:lifted|withdrawn|waived|revoked)\b|\b(?:don't|do not|never|must not) forget\b|解除|取消|忘记|别忘|勿忘|不要忘");
 }
 
@@ -149,8 +149,8 @@ fn cancels(sentence: &str) -> bool {
     CANCELLED.is_match(&fold(sentence))
 }
 
-/// The line that a list with a bullet at `place` stands under: a heading, or a lead-in that ends in a colon. Bullets and
-/// empty lines between belong to the list.
+/// The line that introduces the list with a bullet at `place`: a heading, or a line that ends in a colon. Bullets and empty
+/// lines in between belong to the list.
 fn lead_in(text: &str, place: usize) -> Option<&str> {
     let start = text.get(..place)?.rfind('\n').map_or(0, |at| at + 1);
     let line = text.get(start..)?.lines().next()?;
@@ -165,15 +165,15 @@ fn is_bullet(line: &str) -> bool {
     rest.starts_with(['-', '*', '•', '+']) || number.len() < rest.len() && number.starts_with(['.', ')'])
 }
 
-/// Words that forbid something in a language. `not`, `no` and 别 alone are none: reports of what was not done, and words
-/// such as 特别, have them too.
+/// Words that forbid something in a language. `not`, `no` and 别 alone are not among them: they also occur in reports of
+/// what was not done, and in words such as 特别.
 fn prohibitions(language: Locale) -> impl Iterator<Item = &'static str> {
     const WORDS: &str = include_str!("prohibitions.txt");
     let prefix = language.pick("en ", "zh ");
     WORDS.lines().filter_map(move |line| line.strip_prefix(prefix))
 }
 
-/// The fewest characters of a line that is broken for its width. Shorter ones are items of a list.
+/// The fewest characters of a line that is wrapped. Shorter lines are items of a list.
 const WRAPPED_LINE: usize = 60;
 
 /// The sentence of `text` around a place in it: up to a full stop, question or exclamation mark that white space follows,
@@ -202,8 +202,8 @@ fn ends_sentence(text: &str, at: usize) -> bool {
     }
 }
 
-/// The language in which the user of a session writes: Chinese from a tenth of the letters on, since code and names in
-/// it are Latin.
+/// The language in which the user of a session writes: Chinese if at least a tenth of the letters are, since code and names
+/// are Latin.
 pub fn language_of(messages: &[Message]) -> Locale {
     let letters =
         messages.iter().filter(|message| message.role == Role::User).flat_map(|message| message.content.chars());
@@ -226,22 +226,18 @@ mod tests {
     }
 
     /// `l` word for word, `n` nearly, `-` lost.
-    fn found(rule: &Rule, text: &str) -> char {
-        match RuleFinder::new(rule).survival(text, &fold_document(text)) {
-            RuleSurvival { literal: true, near_literal } => {
-                if near_literal {
-                    'l'
-                } else {
-                    '?'
-                }
-            }
-            RuleSurvival { near_literal: true, .. } => 'n',
-            _ => '-',
+    fn survival(rule: &Rule, text: &str) -> char {
+        let RuleSurvival { literal, near_literal } = RuleFinder::new(rule).survival(text, &fold_document(text));
+        match (literal, near_literal) {
+            (true, true) => 'l',
+            (false, true) => 'n',
+            (false, false) => '-',
+            (true, false) => '?',
         }
     }
 
     #[test]
-    fn object_and_prohibition_must_stand_in_one_sentence() {
+    fn object_and_prohibition_must_be_in_one_sentence() {
         let rule = rule(Locale::En, "Do not change db/billing_schema.sql.", "db/billing_schema.sql");
         let cases = [
             ("Rules: do not change `db/billing_schema.sql`. Then go on.", 'l'),
@@ -260,24 +256,24 @@ mod tests {
             ("", '-'),
         ];
         for (text, wanted) in cases {
-            assert_eq!(found(&rule, text), wanted, "{text}");
+            assert_eq!(survival(&rule, text), wanted, "{text}");
         }
     }
 
     #[test]
     fn chinese_rules_are_found() {
         let rule = rule(Locale::Zh, "不要修改 db/billing_schema.sql。", "db/billing_schema.sql");
-        assert_eq!(found(&rule, "约束：不要修改db/billing_schema.sql。接着跑测试。"), 'l');
-        assert_eq!(found(&rule, "用户禁止改动 `db/billing_schema.sql` 文件"), 'n');
-        assert_eq!(found(&rule, "读了 db/billing_schema.sql。不要跑测试。"), '-');
-        assert_eq!(found(&rule, "特别是 db/billing_schema.sql"), '-');
+        assert_eq!(survival(&rule, "约束：不要修改db/billing_schema.sql。接着跑测试。"), 'l');
+        assert_eq!(survival(&rule, "用户禁止改动 `db/billing_schema.sql` 文件"), 'n');
+        assert_eq!(survival(&rule, "读了 db/billing_schema.sql。不要跑测试。"), '-');
+        assert_eq!(survival(&rule, "特别是 db/billing_schema.sql"), '-');
     }
 
     #[test]
     fn own_words_replace_those_of_the_language() {
         let rule = Rule { prohibition: vec!["hands off".into()], ..rule(Locale::En, "Hands off port 48213.", "48213") };
-        assert_eq!(found(&rule, "port 48213: hands off, says the user"), 'n');
-        assert_eq!(found(&rule, "never use port 48213"), '-');
+        assert_eq!(survival(&rule, "port 48213: hands off, says the user"), 'n');
+        assert_eq!(survival(&rule, "never use port 48213"), '-');
     }
 
     #[test]
@@ -294,21 +290,21 @@ mod tests {
 
     #[test]
     fn the_language_is_that_of_the_user() {
-        let of =
+        let language =
             |text: &str| language_of(&[Message::text(Role::User, text), Message::text(Role::Assistant, "好的好的")]);
-        assert_eq!(of("Rename it, please."), Locale::En);
-        assert_eq!(of("请把 src/store.rs 里的 flush_pages 改成 flush_all"), Locale::Zh);
-        assert_eq!(of(""), Locale::En);
+        assert_eq!(language("Rename it, please."), Locale::En);
+        assert_eq!(language("请把 src/store.rs 里的 flush_pages 改成 flush_all"), Locale::Zh);
+        assert_eq!(language(""), Locale::En);
     }
 
     proptest! {
         #[test]
-        fn what_is_added_never_takes_a_rule_away(before in "[a-z .\n]{0,40}", after in "[a-z .\n]{0,40}") {
+        fn added_text_never_hides_a_rule(before in "[a-z .\n]{0,40}", after in "[a-z .\n]{0,40}") {
             let rule = rule(Locale::En, "Never run `make reseed`.", "make reseed");
             let text = format!("{before}\n\nNever run `make reseed`.\n\n{after}");
-            prop_assert_eq!(found(&rule, &text), 'l');
+            prop_assert_eq!(survival(&rule, &text), 'l');
             let near = format!("{before}\n\nThe target `make reseed` is forbidden.\n\nThen {after}");
-            prop_assert_eq!(found(&rule, &near), 'n');
+            prop_assert_eq!(survival(&rule, &near), 'n');
         }
     }
 }

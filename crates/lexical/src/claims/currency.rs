@@ -1,7 +1,7 @@
-//! What an answer or a context says though it no longer holds.
+//! Superseded facts that an answer or a context states as if they still held.
 //!
-//! A superseded fact in an answer is no mistake by itself: a good answer may say what held before. So the words around it
-//! decide, by the patterns below, and each place that no pattern explains counts as stated.
+//! A superseded fact in an answer is no mistake in itself: a good answer may say what held before. So the words around it
+//! decide, by the patterns below. A place that no pattern explains counts as stated.
 //!
 //! Limits: patterns are English and Chinese; in other languages a former value that is marked as former counts as stated.
 //! Irony and questions are read as statements.
@@ -19,32 +19,28 @@ use sessions::transcript::fold;
 ///
 /// - a negation in the same clause ("not 8080", "8080 is no longer used"), unless it governs an expected fact
 ///   ("not 8081 but 8080", "8080, not 8081");
-/// - a word for the past before it in the same sentence ("originally 8080", "replaced 8080"), or behind it ("8080 was
+/// - a word for the past before it in the same sentence ("originally 8080", "replaced 8080"), or after it ("8080 was
 ///   dropped");
-/// - a step to something else behind it ("8080 → 8081", "8080 was changed to 8081");
-/// - an expected fact behind it that a word like "now" or "finally" introduces ("was 8080, now 8081");
+/// - a step to something else after it ("8080 → 8081", "8080 was changed to 8081");
+/// - an expected fact after it that a word like "now" or "finally" introduces ("was 8080, now 8081");
 /// - an expected fact before it that it gives the reason for ("8081, because 8080 was taken");
-/// - a mark in brackets behind it ("8080 (old)"), the column of a table ("| before | after |"), a removed line of a diff.
+/// - a mark in brackets after it ("8080 (old)"), the column of a table ("| before | after |"), a removed line of a diff.
 pub fn stated_as_current(answer: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
     if superseded.is_empty() {
         return Vec::new();
     }
-    stated_in(&statements(answer), superseded, expected)
+    let text = statements(answer);
+    let new = sorted_ranges(&text, expected);
+    superseded.iter().map(|fact| fact.ranges(&text).iter().any(|old| is_current(&text, old, &new))).collect()
 }
 
-/// The sentences of a text, folded, a line each, with words for what its layout says.
+/// The sentences of a text, folded, one a line, with words for old and new values that only its layout tells apart.
 pub fn statements(text: &str) -> String {
     sentences(&mark_states(text)).map(fold).collect::<Vec<_>>().join("\n")
 }
 
-/// [`stated_as_current`] of the [`statements`] of an answer: at any place.
-fn stated_in(text: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
-    let new = sorted_ranges(text, expected);
-    superseded.iter().map(|fact| fact.ranges(text).iter().any(|old| is_current(text, old, &new))).collect()
-}
-
-/// The same of the [`statements`] of a context, where the last place decides: a context tells things in their order, and
-/// verbatim text has the value from before it was given up.
+/// Like [`stated_as_current`] for the [`statements`] of a context, where the last place decides: a context tells things in
+/// their order, and its verbatim text has the value from before it was given up.
 pub fn stated_last(text: &str, superseded: &[FactFinder], expected: &[FactFinder]) -> Vec<bool> {
     let new = if superseded.is_empty() { Vec::new() } else { sorted_ranges(text, expected) };
     superseded.iter().map(|fact| fact.ranges(text).last().is_some_and(|old| is_current(text, old, &new))).collect()
@@ -56,11 +52,13 @@ fn sorted_ranges(text: &str, facts: &[FactFinder]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The stretches of a text between sentence ends, semicolons and line breaks.
+/// The parts of a text between sentence ends, semicolons and line breaks.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split(['。', '！', '？', '；', ';'])).flat_map(|part| part.split(". "))
 }
 
+/// Whether a superseded fact is stated as current at `old`, a place in the [`statements`] of a text. `new` are the places of
+/// the expected facts, sorted.
 fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
     if new.iter().any(|wide| wide.start <= old.start && old.end <= wide.end) {
         return false;
@@ -73,14 +71,14 @@ fn is_current(text: &str, old: &Range<usize>, new: &[Range<usize>]) -> bool {
     let meets_new = later.is_some_and(|range| range.start <= sentence_end);
     let after = slice(text, old.end..later.map_or(sentence_end, |range| range.start.min(sentence_end)));
     let clause_before = before.rsplit(CLAUSE).next().unwrap_or(before);
-    // between two commas it is an apposition, and the sentence goes on behind it: "the first value, 8080, was dropped"
+    // between two commas it is an apposition, and the sentence goes on after it: "the first value, 8080, was dropped"
     let goes_on = after.strip_prefix(',').filter(|rest| before.contains(',') && VERB.is_match(rest)).unwrap_or(after);
     let clause_after = goes_on.split(CLAUSE).next().unwrap_or(goes_on);
-    // what is right before the new value speaks of that
+    // words directly before the new value are about that one
     let speaks_of_new = meets_new && clause_after.len() == goes_on.len() && GOVERNS.is_match(clause_after.trim_end());
     let reaches_old = !BECOMES.is_match(clause_before);
     let speaks_of_old = !speaks_of_new && !STILL.is_match(clause_after);
-    // behind the new value, what an earlier clause says is said of that
+    // after the new value, an earlier clause is about that one
     let said_before = if earlier.is_some_and(|range| range.end > sentence) { clause_before } else { before };
     let negated = reaches_old && NEGATION.is_match(clause_before) || NEGATION.is_match(clause_after) && speaks_of_old;
     let former = reaches_old && (FORMER.is_match(said_before) || LEFT.is_match(before))
@@ -113,13 +111,13 @@ lazy_patterns! {
     /// Words for what was before; they count up to the next fact of their sentence.
     FORMER = pattern(r"\b(?:had been|previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|at first|used to|superseded|obsolete|outdated|deprecated|abandon(?:s|ed|ing)?|reject(?:s|ed|ing)?|discard(?:s|ed|ing)?|dropp(?:ed|ing)|drops|replac(?:es?|ed|ing)|remov(?:es?|ed|ing)|revert(?:s|ed|ing)?|old|older|earlier|before|until|changed from)\b|原来|原先|原本|原定|原为|原是|起初|一开始|最初|之前|以前|此前|早先|曾经|曾用|旧|放弃|弃用|取代|替换|代替|不再");
 
-    /// The same behind a value: "8080 was dropped", "8080 previously".
+    /// The same after a value: "8080 was dropped", "8080 previously".
     FORMER_AFTER = pattern(r"\b(?:previously|formerly|originally|initially|at first|yesterday|until|wrong|incorrect|conflict(?:s|ed)?|had to go|considered|evaluated|turned out|overturned|cancell?ed|withdrawn|rolled back|failed|(?:did not|didn't) work|(?:already )?(?:taken|occupied|in use|blocked|busy)|the (?:former|old|previous|original|first|initial|earlier)|superseded|obsolete|outdated|deprecated|abandoned|rejected|discarded|dropped|replaced|removed|reverted|reversed|overruled|given up|ruled out|turned down|earlier|before|was old|(?:was|were|is|been) (?:too|the old|tried))\b|试过|占用|不行|行不通|原来|原先|之前|以前|放弃|弃用|被取代|被替换|被推翻|被否决|被驳回|作废");
 
-    /// Behind a value: it still holds.
+    /// After a value: it still holds.
     STILL = pattern(r"\b(?:never|not|n't) (?:been )?(?:changed|replaced|updated|touched|moved|given up|dropped|abandoned)\b|没有(?:改|换|变)|没(?:改|换|变)");
 
-    /// Directly behind the comma that ends an apposition: the sentence goes on.
+    /// Directly after the comma that ends an apposition: the sentence goes on.
     VERB = pattern(r"^ (?:was|were|is|are|has|had|no longer)\b");
 
     /// Directly before an old value: it is left behind.
@@ -128,10 +126,10 @@ lazy_patterns! {
     /// Directly before a value: it is the new one, whatever was said of the old one.
     BECOMES = pattern(r"(?:\bto|\bby|\bwith|\binto|\bbecame|\bnow|\bbut|\bis|->|=>|→|改为|改成|换成|改回|变为|而是|改用)\s*'?$");
 
-    /// Behind an old value: something takes its place.
+    /// After an old value: something takes its place.
     STEP = pattern(r"->|=>|→|⇒|➜|➔|\b(?:(?:changed|switched|moved|migrated|raised|lowered|increased|reduced|bumped|updated|renamed) to|became|gave way|(?:replaced|superseded) (?:by|with))\b|改为|改成|换成|改到|变为|变成|升到|降到|更新为");
 
-    /// In brackets directly behind a value: it is the old one.
+    /// In brackets directly after a value: it is the old one.
     FORMER_MARK = pattern(r"^'? ?\((?:the )?(?:old|older|former(?:ly)?|previous(?:ly)?|prior|before|superseded|obsolete|outdated|deprecated|rejected|dropped|旧|原|之前|以前|已弃用)\b ?(?:value|one|值)?\)");
 
     /// Words that introduce what holds now.
@@ -140,13 +138,13 @@ lazy_patterns! {
     /// Before the new value in a later sentence: it takes the place of what an earlier sentence said.
     CHANGE = pattern(r"\b(?:now|instead|finally|changed?|raised?|lower(?:ed)?|reduced?|increased?|switch(?:ed)?|moved?|corrections?|must be|rather|after all|make it|goes (?:up|down))\b|改成|改为|改用|改到|换成|现在|最后|最终|回到|保留");
 
-    /// Words of the past that need a successor to mean that it is over.
+    /// Words of the past that mark a value as former only if a successor is named.
     PAST = pattern(r"\b(?:was|were|had been|first|started|began|tried|planned|proposed)\b|先|开始|曾|当时");
 
     /// Words that introduce a reason.
     REASON = pattern(r"\b(?:because|since|as|due to|given that)\b|因为|由于|原因");
 
-    /// At the end of a clause: what comes next is what it speaks of.
+    /// At the end of a clause: the clause is about what comes next.
     GOVERNS = pattern(r"(?:\b(?:not|never|instead of|rather than|no longer|replac(?:es|ed|ing)|before|over|from|until)|不是|而非|而不是|不再|取代了?|替换了?|代替了?)(?: the| port| version| value)?\s*'?$");
 }
 
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_former_value_marked_as_former_is_not() {
+    fn a_former_value_marked_as_former_is_not_stated_as_current() {
         for answer in [
             "The port is 8081, no longer 8080.",
             "It went from 8080 to 8081.",

@@ -8,13 +8,13 @@ use regex::Regex;
 use base::text::pattern;
 use sessions::transcript::fold;
 
-/// Whether the right answer to `question` names something as rejected, absent or no longer so. Then words of rejection
-/// around a fact deny nothing.
+/// Whether the right answer to `question` names something that was rejected, is absent or no longer holds. Then words of
+/// rejection around a fact deny nothing.
 pub fn asks_for_rejection(question: &str) -> bool {
     REJECTION_ASKED.is_match(&fold(question))
 }
 
-/// Questions whose right answer names something as rejected, absent or no longer so.
+/// Questions about something that was rejected, is absent or no longer holds.
 static REJECTION_ASKED: LazyLock<Regex> = LazyLock::new(|| {
     any_of(
         "",
@@ -27,7 +27,7 @@ static REJECTION_ASKED: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// What, right before a fact, denies it.
+/// Words directly before a fact that deny it.
 static DENIED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
     any_of(
         "",
@@ -44,7 +44,7 @@ static DENIED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// What, right after a fact, denies it or reports it as rejected.
+/// Words directly after a fact that deny it or report it as rejected.
 static DENIED_AFTER: LazyLock<Regex> = LazyLock::new(|| {
     let were = r"(?: [\w']+){0,3} (?:was|were|is|are|had been|has been|have been)(?: [\w']+ (?:and|but))?";
     let rejected = "(?:rejected|abandoned|discarded|dropped|ruled out|turned down|given up|reversed|never|no longer)";
@@ -62,7 +62,7 @@ static DENIED_AFTER: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// What, at the start of a sentence, denies all of it.
+/// Beginnings of a sentence that deny all of it.
 static DENIED_WHOLE: LazyLock<Regex> = LazyLock::new(|| {
     any_of(
         "^[^a-z\u{4e00}-\u{9fff}]*",
@@ -82,7 +82,7 @@ fn any_of(start: &str, alternatives: &[&str], end: &str) -> Regex {
 /// Whether the clause around `place`, the range of a fact in a folded text, denies it, or reports it as rejected.
 pub fn is_denied(folded: &str, place: &Range<usize>) -> bool {
     let (before, after) = (folded.get(..place.start).unwrap_or(""), folded.get(place.end..).unwrap_or(""));
-    // Only the clause around the fact speaks about it.
+    // Only the clause around the fact is about it.
     let start = before.char_indices().rfind(|(at, c)| ends_clause(before, *at, *c));
     let start = start.map_or(0, |(at, c)| at + c.len_utf8());
     let end = after.char_indices().find(|(at, c)| ends_clause(after, *at, *c)).map_or(after.len(), |(at, _)| at);
@@ -93,7 +93,8 @@ pub fn is_denied(folded: &str, place: &Range<usize>) -> bool {
         || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
 }
 
-/// Whether a clause ends at `c`, the character of `text` at `at`. A full stop inside a name or a number ends none.
+/// Whether a clause ends at `c`, the character of `text` at `at`. A full stop inside a name or a number does not
+/// end one.
 fn ends_clause(text: &str, at: usize, c: char) -> bool {
     match c {
         ',' | ';' | '!' | '?' | '\n' | '，' | '。' | '；' | '！' | '？' | '、' => true,
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_denies_a_fact_is_before_or_behind_it_or_at_the_start() {
+    fn a_fact_is_denied_before_or_after_it_or_at_the_start_of_its_sentence() {
         let denied = |text: &str| text.find("8081").is_some_and(|at| is_denied(text, &(at..at + 4)));
         for text in ["it is not 8081", "8081 was rejected", "it is not true that the proxy listens on 8081", "并非8081"]
         {

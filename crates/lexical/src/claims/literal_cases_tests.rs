@@ -1,8 +1,7 @@
 //! The literal rules on hard cases: a table to which they were tuned, and one that was written first and is held out.
 //!
-//! `cargo test -p compeval-lexical claims::literal_cases_tests -- --nocapture` prints the share that each rule gets right, by direction. On
-//! first reading, before any rule was changed for these tables, the rules were right in the shares of
-//! `docs/notes/facts.md`.
+//! `cargo test -p compeval-lexical claims::literal_cases_tests -- --nocapture` prints how often each rule is right, by
+//! direction. `docs/notes/facts.md` has the shares before any rule was changed for these tables.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +25,7 @@ struct LiteralCase<'t> {
 }
 
 impl<'t> LiteralCase<'t> {
-    fn read(line: &'t str) -> LiteralCase<'t> {
+    fn from_line(line: &'t str) -> LiteralCase<'t> {
         let columns: Vec<&str> = line.split('\t').collect();
         let [holds, kind, value, other, text] = columns[..] else { panic!("five columns: {line}") };
         LiteralCase { holds, kind, value, other, text: text.replace('⏎', "\n") }
@@ -38,8 +37,8 @@ impl<'t> LiteralCase<'t> {
             "fact" => {
                 let fact = Fact { spellings: vec![self.value.to_owned()] };
                 let topic = Topic::new(self.other, std::slice::from_ref(&fact));
-                let found = topic.has(&FactFinder::new(&fact), &fold_document(&self.text));
-                if found { "present" } else { "absent" }
+                let is_present = topic.has(&FactFinder::new(&fact), &fold_document(&self.text));
+                if is_present { "present" } else { "absent" }
             }
             "old" => {
                 let stated = stated_as_current(&self.text, &[finder(self.value)], &[finder(self.other)]);
@@ -63,12 +62,12 @@ impl<'t> LiteralCase<'t> {
     }
 }
 
-/// The share right of each direction of a table, which `--nocapture` shows with what is wrong.
-#[expect(clippy::print_stdout, reason = "the figures of docs/notes are read off it")]
+/// How many cases of each direction are right, and how many there are. Prints the shares and the wrong cases.
+#[expect(clippy::print_stdout, reason = "docs/notes quotes the figures")]
 fn shares(title: &str, table: &str) -> BTreeMap<String, (usize, usize)> {
     let mut shares: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for line in table.lines().filter(|line| !line.starts_with('#')) {
-        let case = LiteralCase::read(line);
+        let case = LiteralCase::from_line(line);
         let outcome = case.outcome();
         let is_right = outcome == case.holds;
         if !is_right {

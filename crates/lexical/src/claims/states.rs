@@ -1,10 +1,11 @@
-//! Old and new by layout: tables with a column for each, and diffs.
+//! Old and new values that only the layout tells apart: in tables with a column for each, and in diffs.
 //!
-//! Rules that read words cannot see that a value is in the column `before`. So such values get a word that says so.
+//! Rules that read words cannot see that a value is in the column `before`. So a word that says it is put before the value.
 
-/// Words that head a column of old values, and of new ones.
+/// Headers of columns with old values.
 const OLD: [&str; 12] =
     ["before", "was", "old", "old value", "previous", "previously", "former", "from", "旧", "旧值", "之前", "原值"];
+/// Headers of columns with new values.
 const NEW: [&str; 13] =
     ["after", "is", "now", "new", "new value", "current", "currently", "to", "新", "新值", "之后", "现在", "现值"];
 
@@ -31,8 +32,8 @@ impl ValueState {
     }
 }
 
-/// The text with `previously` before values in columns of old values and in removed lines of diffs, and `now` before
-/// those that took their place.
+/// The text with `previously` before the values in columns of old values and before removed lines of diffs, and `now`
+/// before the new values and the added lines.
 pub(super) fn mark_states(text: &str) -> String {
     if !text.contains(['|', '+']) {
         return text.to_owned();
@@ -48,10 +49,12 @@ pub(super) fn mark_states(text: &str) -> String {
         if is_row && columns.is_empty() {
             columns = cells(line).map(ValueState::from_header).collect();
             let both = [ValueState::Old, ValueState::New].iter().all(|state| columns.contains(&Some(*state)));
-            columns.iter_mut().filter(|_| !both).for_each(|column| *column = None);
+            if !both {
+                columns.fill(None);
+            }
             marked.push((*line).to_owned());
         } else if is_row && columns.iter().any(Option::is_some) {
-            marked.push(marked_row(line, &columns));
+            marked.push(mark_row(line, &columns));
         } else {
             let state = diff_state(&lines, at).filter(|_| !is_row);
             marked.push(format!("{}{line}", state.map_or("", ValueState::word)));
@@ -66,7 +69,7 @@ fn cells(row: &str) -> impl Iterator<Item = &str> {
     row.strip_prefix('|').unwrap_or(row).strip_suffix('|').unwrap_or(row).split('|')
 }
 
-fn marked_row(row: &str, columns: &[Option<ValueState>]) -> String {
+fn mark_row(row: &str, columns: &[Option<ValueState>]) -> String {
     let marked = cells(row).enumerate().map(|(at, cell)| {
         let state = columns.get(at).copied().flatten().filter(|_| cell.contains(char::is_alphanumeric));
         format!(" {}{} ", state.map_or("", ValueState::word), cell.trim())
@@ -74,17 +77,18 @@ fn marked_row(row: &str, columns: &[Option<ValueState>]) -> String {
     format!("|{}|", marked.collect::<Vec<_>>().join("|"))
 }
 
-/// Removed and added lines of a diff: a block of lines with `-` beside a block with `+`. Lists have one of them.
+/// The state of line `at` if it is a removed or added line of a diff: its block of `-` or `+` lines has a block of the
+/// other mark beside it. A list uses only one of them.
 fn diff_state(lines: &[&str], at: usize) -> Option<ValueState> {
     let line = lines.get(at)?;
-    let (own, other) = if diff_mark(line)? == '-' { ('-', '+') } else { ('+', '-') };
+    let (mark, other) = if diff_mark(line)? == '-' { ('-', '+') } else { ('+', '-') };
     if line.starts_with("---") || line.starts_with("+++") {
         return None;
     }
-    let after = lines.iter().skip(at).find(|line| diff_mark(line) != Some(own));
-    let before = lines.iter().take(at).rev().find(|line| diff_mark(line) != Some(own));
+    let after = lines.iter().skip(at).find(|line| diff_mark(line) != Some(mark));
+    let before = lines.iter().take(at).rev().find(|line| diff_mark(line) != Some(mark));
     let is_diff = [after, before].into_iter().flatten().any(|line| diff_mark(line) == Some(other));
-    is_diff.then_some(if own == '-' { ValueState::Old } else { ValueState::New })
+    is_diff.then_some(if mark == '-' { ValueState::Old } else { ValueState::New })
 }
 
 fn diff_mark(line: &str) -> Option<char> {

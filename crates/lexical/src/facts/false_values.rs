@@ -1,5 +1,5 @@
-//! False values: an answer with every mention of one fact replaced by a value of the same kind that is not true. A judge who
-//! reads facts grades it lower.
+//! False values: an answer in which every mention of one fact is replaced by a value of the same kind that is not true. A
+//! judge who reads facts grades such an answer lower.
 
 use super::{Fact, FactFinder};
 use sessions::transcript::{MappedFold, fold};
@@ -7,9 +7,9 @@ use sessions::transcript::{MappedFold, fold};
 /// Words that take the place of the longest word of a path or an identifier.
 const STEMS: [&str; 6] = ["gateway", "lantern", "quarry", "meadow", "turbine", "harvest"];
 
-/// `text` with a false value in every place in which it mentions `fact`. `truths` are the values that are no false ones: what
-/// is expected, accepted or was true once. `None` where the text does not mention the fact, or no other value of its kind is
-/// known: only numbers, versions, paths and identifiers have one.
+/// `text` with a false value wherever it mentions `fact`. Values in `truths` are never chosen: they are expected, accepted
+/// or were true once. `None` if the text does not mention the fact, or if no other value of its kind is known: only
+/// numbers, versions, paths and identifiers have one.
 pub fn with_false_value(text: &str, fact: &Fact, truths: &[Fact]) -> Option<String> {
     let finder = FactFinder::new(fact);
     let truths = FactFinder::all(truths);
@@ -25,7 +25,7 @@ pub fn with_false_value(text: &str, fact: &Fact, truths: &[Fact]) -> Option<Stri
         end = mention.end;
     }
     edited.push_str(text.get(end..)?);
-    // A mention that spans others may be left.
+    // A mention may remain where several overlap.
     (end > 0 && !finder.occurs_in(&fold(&edited))).then_some(edited)
 }
 
@@ -43,7 +43,7 @@ fn other_values(value: &str) -> Vec<String> {
     }
 }
 
-/// Each digit raised by so much, modulo 10; a number does not begin with 0 that did not.
+/// `value` with `by` added to each digit, modulo 10. No number begins with 0 unless it did before.
 fn with_shifted_digits(value: &str, by: u32) -> String {
     let mut shifted = String::with_capacity(value.len());
     let mut is_first = true;

@@ -1,13 +1,12 @@
-//! Facts in texts: literal matching that is blind to typography, and never matches inside a word, a number or a path.
+//! Facts in texts: literal matching that ignores typography and never matches inside a word, a number or a path.
 //!
-//! A fact occurs in a text if one of its spellings does. At both ends of a match the text must not go on with the
-//! same word, number or version: "5" does not occur in "15", "-5" or "5.1", nor "1.2" in "1.2.3" or "1.2-beta".
-//! Scripts that put no blanks between words have no such ends; there a spelling needs at least two characters. Between
+//! A fact occurs in a text if one of its spellings does. At neither end of a match may the text go on with the same
+//! word, number or version: "5" does not occur in "15", "-5" or "5.1", nor "1.2" in "1.2.3" or "1.2-beta".
+//! Scripts without spaces between words have no such ends; there a spelling needs at least two characters. Between
 //! letters a hyphen and a space are the same.
 //!
-//! A path occurs where the whole path does, and by its last parts (down to the file name) where no other path of the
-//! transcript ends in them: `mod.rs` says nothing in a crate with ten of them. Without a transcript only the whole path
-//! counts.
+//! A path is found whole, and also by its last parts (down to the file name) if no other path of the transcript ends in
+//! them: `mod.rs` says nothing in a crate with ten of them. Without a transcript a path is only found whole.
 
 use std::ops::Range;
 
@@ -17,7 +16,7 @@ use super::Fact;
 use super::names::{TranscriptPaths, ends_in, is_path_char, normal_path};
 use sessions::transcript::{MappedFold, TypographyRules, fold_by, is_unspaced, is_word, numeral, value_of_numeral};
 
-/// A fact made ready to be looked for in many texts.
+/// A fact prepared to be looked for in many texts.
 #[derive(Clone, Debug)]
 pub struct FactFinder {
     needles: Vec<Needle>,
@@ -33,10 +32,10 @@ enum Needle {
 #[derive(Clone, Debug)]
 struct TextNeedle {
     text: String,
-    /// The stretches between hyphens and spaces between letters, where either will do; the byte range of
-    /// each.
+    /// The byte ranges of the parts that must match exactly. Between two of them is a hyphen or a space between letters;
+    /// either matches.
     fixed: Vec<Range<usize>>,
-    /// The longest of them, which is searched for.
+    /// The index of the longest part, which is searched for.
     anchor: usize,
 }
 
@@ -46,12 +45,12 @@ struct PathNeedle {
     whole: String,
     /// Where its file name begins.
     name: usize,
-    /// The shortest ending that names this file alone.
+    /// Where the shortest ending begins that names this file alone.
     shortest: usize,
 }
 
 impl FactFinder {
-    /// Folds the spellings of `fact`. A path is then found only whole.
+    /// Folds the spellings of `fact`. A path is only found whole.
     pub fn new(fact: &Fact) -> FactFinder {
         FactFinder::with_paths(fact, None)
     }
@@ -79,12 +78,11 @@ impl FactFinder {
             if complete == fold_by(spelling, TypographyRules::NONE) {
                 forms.push(complete);
             } else {
-                let all = TypographyRules::subsets().map(|rules| fold_by(spelling, rules));
-                all.for_each(|form| {
+                for form in TypographyRules::subsets().map(|rules| fold_by(spelling, rules)) {
                     if !forms.contains(&form) {
-                        forms.push(form)
+                        forms.push(form);
                     }
-                });
+                }
             }
             forms.extend(forms.iter().find_map(|form| with_digits(form)));
             forms.extend(forms.first().and_then(|form| without_quotes(form)));
@@ -119,13 +117,13 @@ impl FactFinder {
         outer
     }
 
-    /// Where it occurs in the text as written behind `text`: byte ranges in rising order.
+    /// Where it occurs in the original of `text`: byte ranges in rising order.
     pub fn find(&self, text: &MappedFold) -> Vec<Range<usize>> {
         self.ranges(text.folded()).into_iter().map(|range| text.original(range)).collect()
     }
 
-    /// The fewest characters that any spelling has, those of unspaced scripts counted double: they say more. A short
-    /// fact occurs in many texts by chance; 0 is one that is never found.
+    /// The number of characters of the shortest spelling; those of unspaced scripts count double because they say more. A
+    /// short fact occurs in many texts by chance. 0 is a fact that is never found.
     pub fn shortest(&self) -> usize {
         let texts = self.needles.iter().map(Needle::text);
         texts.map(|text| text.chars().map(|c| 1 + usize::from(is_unspaced(c))).sum()).min().unwrap_or(0)
@@ -138,8 +136,8 @@ impl FactFinder {
     }
 }
 
-/// A spelling that ends in a Chinese numeral, with digits in its place: in the text the measure word behind it makes
-/// the numeral a number.
+/// A spelling that ends in a Chinese numeral, with digits in its place: in a text, where a measure word follows, the numeral
+/// is folded to digits.
 fn with_digits(form: &str) -> Option<String> {
     let head = form.trim_end_matches(|c| numeral(c).is_some());
     let run = form.get(head.len()..)?;
@@ -158,7 +156,7 @@ fn without_quotes(form: &str) -> Option<String> {
     (bare.len() < form.len() && !bare.is_empty()).then_some(bare)
 }
 
-/// Where the first quote is that no word ends before.
+/// The place of the first quote that does not directly follow a word.
 fn find_opening_quote(text: &str) -> Option<usize> {
     let mut quotes = text.match_indices('\'').map(|(at, _)| at);
     quotes.find(|at| !text.get(..*at).is_some_and(|before| before.ends_with(is_word)))
@@ -195,17 +193,17 @@ impl Needle {
         }
     }
 
-    fn each(&self, folded: &str, mut found: impl FnMut(Range<usize>)) {
+    fn each(&self, folded: &str, mut visit: impl FnMut(Range<usize>)) {
         match self {
-            Needle::Text(words) => words.matches(folded).for_each(&mut found),
-            Needle::Hash(hash) => hash.matches(folded).for_each(&mut found),
-            Needle::Path(path) => path.matches(folded).for_each(&mut found),
+            Needle::Text(words) => words.matches(folded).for_each(&mut visit),
+            Needle::Hash(hash) => hash.matches(folded).for_each(&mut visit),
+            Needle::Path(path) => path.matches(folded).for_each(&mut visit),
         }
     }
 }
 
 impl TextNeedle {
-    /// `None` for what could occur anywhere: nothing at all, or a lone character of an unspaced script.
+    /// `None` for a text that could occur anywhere: an empty one, or a single character of an unspaced script.
     fn new(text: String) -> Option<TextNeedle> {
         let first = text.chars().next()?;
         if is_unspaced(first) && text.chars().nth(1).is_none() {
@@ -230,14 +228,15 @@ impl TextNeedle {
         memmem::find_iter(folded.as_bytes(), searched).filter_map(move |at| {
             let start = at.checked_sub(anchor.start)?;
             let range = start..start + self.text.len();
-            let found = folded.get(range.clone())?;
-            (self.is_same(found) && self.ends_are_free(folded, &range)).then_some(range)
+            let candidate = folded.get(range.clone())?;
+            (self.is_same(candidate) && self.ends_are_free(folded, &range)).then_some(range)
         })
     }
 
-    fn is_same(&self, found: &str) -> bool {
-        self.fixed.iter().all(|part| found.get(part.clone()) == self.text.get(part.clone()))
-            && self.fixed.iter().skip(1).all(|part| matches!(found.as_bytes().get(part.start - 1), Some(b'-' | b' ')))
+    fn is_same(&self, candidate: &str) -> bool {
+        let bytes = candidate.as_bytes();
+        self.fixed.iter().all(|part| candidate.get(part.clone()) == self.text.get(part.clone()))
+            && self.fixed.iter().skip(1).all(|part| matches!(bytes.get(part.start - 1), Some(b'-' | b' ')))
     }
 
     fn ends_are_free(&self, folded: &str, range: &Range<usize>) -> bool {
@@ -247,8 +246,8 @@ impl TextNeedle {
             && self.has_edge(before, after)
     }
 
-    /// Whether a word of two ideographs may begin or end here: 会话 is no word of 社会话题. Longer ones are hardly ever parts
-    /// of others.
+    /// Whether a match of two ideographs has the edge of a word at either end: 会话 is no word of 社会话题. Longer matches
+    /// are hardly ever parts of other words.
     fn has_edge(&self, before: &str, after: &str) -> bool {
         let is_short =
             self.text.chars().count() == 2 && self.text.chars().all(|c| is_unspaced(c) && numeral(c).is_none());
@@ -257,12 +256,12 @@ impl TextNeedle {
 
     /// Whether the text before belongs to the same word or number.
     fn goes_on_before(&self, before: &str) -> bool {
-        let (mut own, mut back) = (self.text.chars(), before.chars().rev());
-        let (Some(first), Some(last)) = (own.next(), back.next()) else { return false };
-        let (second, beyond) = (own.next(), back.next());
+        let (mut ahead, mut back) = (self.text.chars(), before.chars().rev());
+        let (Some(first), Some(last)) = (ahead.next(), back.next()) else { return false };
+        let (second, beyond) = (ahead.next(), back.next());
         match first {
             '0'..='9' if last == '.' => beyond.is_some_and(|c| c.is_ascii_digit()),
-            // a sign, and no hyphen or range
+            // a sign, unless it is a hyphen or a range
             '0'..='9' if last == '-' => !beyond.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ')'),
             '-' if second.is_some_and(char::is_alphanumeric) => is_word(last) || last == '-',
             '.' if second.is_some_and(|c| c.is_ascii_digit()) => last.is_ascii_digit(),
@@ -275,7 +274,7 @@ impl TextNeedle {
         }
     }
 
-    /// Whether the text behind belongs to the same word, number, version or path.
+    /// Whether the text after belongs to the same word, number, version or path.
     fn goes_on_after(&self, after: &str) -> bool {
         let Some(last) = self.text.chars().next_back() else { return false };
         let mut ahead = after.chars();
@@ -293,7 +292,7 @@ impl TextNeedle {
         self.text.contains('/') && !self.text.contains(' ')
     }
 
-    /// Whether it ends in a number with a point, or with a letter `v` before it.
+    /// Whether it ends in a number after a point or after the letter `v`.
     fn is_version(&self) -> bool {
         let head = self.text.trim_end_matches(|c: char| c.is_ascii_digit());
         head.len() < self.text.len() && (head.ends_with('.') || head == "v" || head.ends_with(" v"))
@@ -315,7 +314,7 @@ impl HashNeedle {
     /// The fewest characters that stand for a hash.
     const SHORT: usize = 7;
 
-    /// A run of hexadecimal digits with a letter and a digit in it, a word for a commit before it or not.
+    /// Takes a run of hexadecimal digits with a letter and a digit in it, with or without a word for a commit before it.
     fn new(form: &str) -> Option<HashNeedle> {
         let bare = ["commit ", "revision ", "sha "].iter().find_map(|word| form.strip_prefix(word)).unwrap_or(form);
         let is_hash = (HashNeedle::SHORT..=64).contains(&bare.len())
@@ -361,7 +360,7 @@ impl PathNeedle {
         let name = self.whole.get(self.name..).unwrap_or("");
         memmem::find_iter(folded.as_bytes(), name.as_bytes()).filter_map(move |at| {
             let end = at + name.len();
-            let start = self.start_of_run(folded.get(..at)?);
+            let start = start_of_run(folded.get(..at)?);
             let run = folded.get(start..end)?;
             // `\n` before a path may be an escape or a folder that begins with n.
             let escapes = run.match_indices('\\').map(|(at, _)| at + 2);
@@ -373,19 +372,19 @@ impl PathNeedle {
         })
     }
 
-    /// Where the run of path characters at the end of `before` begins, without what is before paths.
-    fn start_of_run(&self, before: &str) -> usize {
-        let run = before.len() - before.trim_end_matches(|c: char| is_path_char(c) && !is_unspaced(c)).len();
-        let text = before.get(before.len() - run..).unwrap_or("");
-        before.len() - text.trim_start_matches(['-', '+', '@']).len()
-    }
-
     /// Whether `run`, the end of a text up to a file name, names this file: the whole path, a longer one that ends in
     /// it, or an ending long enough to be this file's alone.
     fn is_named_by(&self, run: &str) -> bool {
         let run = normal_path(run);
         ends_in(&run, &self.whole) || run.len() >= self.whole.len() - self.shortest && ends_in(&self.whole, &run)
     }
+}
+
+/// Where the run of path characters at the end of `before` begins, without leading `-`, `+` and `@`.
+fn start_of_run(before: &str) -> usize {
+    let start = before.trim_end_matches(|c: char| is_path_char(c) && !is_unspaced(c)).len();
+    let run = before.get(start..).unwrap_or("");
+    before.len() - run.trim_start_matches(['-', '+', '@']).len()
 }
 
 /// Whether `before` ends in a line break or tab that is still escaped, as in JSON that was cut and cannot be parsed.
@@ -407,8 +406,8 @@ fn name_goes_on(after: &str) -> bool {
 fn is_file_path(text: &str) -> bool {
     let Some((_, name)) = text.rsplit_once(['/', '\\']) else { return false };
     let Some((stem, extension)) = name.rsplit_once('.') else { return false };
-    let sound = stem.len() + extension.len() > 2 && extension.starts_with(|c: char| c.is_ascii_alphabetic());
-    sound && text.chars().all(|c| is_path_char(c) && !is_unspaced(c))
+    let is_name = stem.len() + extension.len() > 2 && extension.starts_with(|c: char| c.is_ascii_alphabetic());
+    is_name && text.chars().all(|c| is_path_char(c) && !is_unspaced(c))
 }
 
 /// A path without the letter of a drive.
@@ -516,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_stands_by_an_ending_that_no_other_path_has() {
+    fn a_path_is_found_by_an_ending_that_no_other_path_has() {
         let one = "src/cache/store.rs was read";
         assert!(occurs_within("src/cache/store.rs", "changed store.rs", one));
         assert!(occurs_within("src/cache/store.rs", "changed cache/store.rs:12", one));
@@ -565,7 +564,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_stand_in_the_text_as_written() {
+    fn places_are_ranges_of_the_text_as_written() {
         let text = "Ａn  Error：　ｐｏｒｔ\n 8080 图";
         let finder = FactFinder::new(&fact("port 8080"));
         let marks: Vec<&str> = finder.find(&MappedFold::new(text)).into_iter().map(|range| &text[range]).collect();
@@ -573,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stands_nowhere() {
+    fn an_empty_fact_is_never_found() {
         assert!(!occurs("", "any text"));
         assert!(!occurs("  ", "any text"));
     }

@@ -1,4 +1,4 @@
-//! A transcript made ready to be searched: every message folded once, its names and paths indexed.
+//! A transcript prepared for searches: every message folded once, its names and paths indexed.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,11 +8,11 @@ use super::finder::FactFinder;
 use super::names::{TranscriptPaths, normal_path, paths, suffixes, words};
 use sessions::transcript::{Message, fold, fold_document};
 
-/// What a transcript says, message by message. One serves all points: a prefix is a range of its messages.
+/// A transcript, message by message. One value serves all points, because a prefix is a range of its messages.
 #[derive(Clone, Debug)]
 pub struct History {
     messages: Vec<String>,
-    /// Made when first asked for.
+    /// Built on first use.
     mentions: OnceLock<MentionIndex>,
 }
 
@@ -62,17 +62,17 @@ impl History {
         self.index().first.get(name).is_some_and(|first| *first < until)
     }
 
-    /// Its paths.
+    /// The paths of the transcript.
     pub fn paths(&self) -> &TranscriptPaths {
         &self.index().paths
     }
 
     fn index(&self) -> &MentionIndex {
-        self.mentions.get_or_init(|| mentions(&self.messages))
+        self.mentions.get_or_init(|| index_mentions(&self.messages))
     }
 }
 
-fn mentions(messages: &[String]) -> MentionIndex {
+fn index_mentions(messages: &[String]) -> MentionIndex {
     let mut mentions = MentionIndex::default();
     for (index, text) in messages.iter().enumerate() {
         for word in words(text) {
@@ -83,24 +83,24 @@ fn mentions(messages: &[String]) -> MentionIndex {
             if note(&mut mentions.first, &path, index) {
                 mentions.paths.add(&path);
             }
-            suffixes(&path).skip(1).for_each(|suffix| {
+            for suffix in suffixes(&path).skip(1) {
                 note(&mut mentions.first, suffix, index);
-            });
+            }
         }
     }
     mentions
 }
 
-/// Notes a name; whether it is new.
-fn note(mentions: &mut HashMap<String, usize>, name: &str, index: usize) -> bool {
-    let is_new = !mentions.contains_key(name);
+/// Notes the first message that has a name. Returns whether the name is new.
+fn note(first: &mut HashMap<String, usize>, name: &str, index: usize) -> bool {
+    let is_new = !first.contains_key(name);
     if is_new {
-        mentions.insert(name.to_owned(), index);
+        first.insert(name.to_owned(), index);
     }
     is_new
 }
 
-/// All that a message says. A fact never reaches over one of the line breaks put in here.
+/// The text of a message with its calls, folded. No fact matches across a line break that is inserted here.
 fn folded_message(message: &Message) -> String {
     let mut text = fold_document(&message.content);
     for call in &message.tool_calls {

@@ -7,11 +7,11 @@ use super::finder::FactFinder;
 use super::history::History;
 use sessions::transcript::{Message, fold};
 
-/// So many are proposed.
+/// The most forms that are proposed.
 const PROPOSED: usize = 3;
-/// Characters of a form, at most: a fact is a short text.
+/// The most characters of a form, since a fact is a short text.
 const LONGEST: usize = 80;
-/// The share of the fact's words that a form has, at least.
+/// The least share of the fact's words that a form has.
 const SHARE: f64 = 0.5;
 /// Words that say nothing about which stretch is meant.
 const STOP: &[&str] = &[
@@ -31,14 +31,14 @@ pub fn literal_forms(
     let wanted: Vec<String> =
         words(fact.name()).map(|place| lower(fact.name(), &place)).filter(|word| says_something(word)).collect();
     let question = fold(question);
-    let mut found: Vec<(f64, String)> = Vec::new();
+    let mut stretches: Vec<(f64, String)> = Vec::new();
     for message in messages.iter().take(within.end).skip(within.start) {
         let text = message.countable_text();
-        found.extend(text.lines().filter_map(|line| best_stretch(line, &wanted)));
+        stretches.extend(text.lines().filter_map(|line| best_stretch(line, &wanted)));
     }
-    found.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.len().cmp(&b.len())));
+    stretches.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.len().cmp(&b.len())));
     let mut forms: Vec<String> = Vec::new();
-    for (_, form) in found {
+    for (_, form) in stretches {
         let finder = FactFinder::within(&Fact { spellings: vec![form.clone()] }, history.paths());
         let is_sound = history.holds(&finder, within.clone()) && !finder.occurs_in(&question);
         if is_sound && !forms.contains(&form) {
@@ -51,7 +51,7 @@ pub fn literal_forms(
     forms
 }
 
-/// The stretch of a line that has most of the words, and how similar it is; `None` if it has too few.
+/// How similar the most similar stretch of a line is, and the stretch; `None` if all have too few of the words.
 fn best_stretch(line: &str, wanted: &[String]) -> Option<(f64, String)> {
     let hits: Vec<(Range<usize>, usize)> = words(line)
         .filter_map(|place| {
@@ -69,7 +69,7 @@ fn best_stretch(line: &str, wanted: &[String]) -> Option<(f64, String)> {
         kinds.sort_unstable();
         kinds.dedup();
         let share = kinds.len() as f64 / wanted.len().max(1) as f64;
-        // Of stretches with the same words, the shorter one.
+        // Of stretches with the same words, the shorter one is more similar.
         let similarity = share - length as f64 / 1000.0;
         (length <= LONGEST && length > 2 && share >= SHARE).then(|| (similarity, stretch.to_owned()))
     });

@@ -1,4 +1,4 @@
-//! Exact facts in texts: a fact in any of its spellings, names and paths, and a transcript made ready to be searched.
+//! Exact facts in texts: a fact in any of its spellings, names and paths, and a transcript prepared for searches.
 //!
 //! A text is folded once and then searched for many facts; a transcript is folded and indexed once ([`History`]).
 

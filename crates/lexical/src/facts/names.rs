@@ -54,7 +54,7 @@ pub fn normal_path(path: &str) -> String {
     parts.join("/")
 }
 
-/// A path in normal form and everything that is left of it when parts are taken from its front.
+/// A path in normal form, and what is left of it as parts are taken from its front.
 pub fn suffixes(path: &str) -> impl Iterator<Item = &str> {
     let starts = path.match_indices('/').map(|(at, _)| at + 1);
     [0].into_iter().chain(starts).filter_map(|start| path.get(start..)).filter(|rest| !rest.is_empty())

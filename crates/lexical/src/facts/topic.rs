@@ -1,8 +1,8 @@
-//! What a question is about: its content words, and whether a text speaks of them near a fact.
+//! What a question is about: its content words, and whether a text has them near a fact.
 //!
-//! A number of one or two digits occurs in any text, so that it alone says nothing: it counts only with a word of its
-//! question near. Words are compared by their beginnings, so that `retries` is `retry`; Chinese and Japanese by pieces of
-//! two characters.
+//! A number of one or two digits occurs in any text, so alone it says nothing: it counts only near a word of its
+//! question. Words are compared by their beginnings, so that `retries` is `retry`; Chinese and Japanese are compared by
+//! pieces of two characters.
 
 use std::ops::Range;
 
@@ -30,12 +30,12 @@ const STOP_WORDS: &str = " a about above according after again all also an and a
 const STOP_PIECES: &str = " 多少 什么 几个 哪个 哪些 怎么 为什 是否 如何 哪里 几次 最后 用户 代理 这个 那个 一个 当时 目前 现在 时候 为何 分别 会话 以及 因为 所以 之后 之前 可以 需要 没有 ";
 
 impl Topic {
-    /// Of a question and the facts that answer it.
+    /// The topic of `question`, without the words of `facts`, which answer it.
     pub fn new(question: &str, facts: &[Fact]) -> Topic {
         let known: Vec<String> = facts.iter().flat_map(|fact| &fact.spellings).map(|text| fold(text)).collect();
         let folded = fold(question);
         let content = parts(&folded)
-            .filter(|word| is_content_word(word) && !known.iter().any(|fact| words(fact).any(|own| own == *word)));
+            .filter(|word| is_content_word(word) && !known.iter().any(|fact| words(fact).any(|known| known == *word)));
         let pieces = pieces(&folded).filter(|piece| !STOP_PIECES.contains(piece.as_str()));
         Topic {
             words: content.map(str::to_owned).collect(),
@@ -43,14 +43,14 @@ impl Topic {
         }
     }
 
-    /// Whether the question has no content words: then nothing can be asked of what is around a fact.
+    /// Whether the question has no content words. Then a fact counts wherever it is.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty() && self.pieces.is_empty()
     }
 
     /// Whether `folded` has one of the words.
     pub fn is_named_in(&self, folded: &str) -> bool {
-        parts(folded).any(|word| self.words.iter().any(|own| is_alike(own, word)))
+        parts(folded).any(|word| self.words.iter().any(|known| is_alike(known, word)))
             || self.pieces.iter().any(|piece| folded.contains(piece.as_str()))
     }
 
@@ -64,12 +64,12 @@ impl Topic {
 
     fn is_near(&self, folded: &str, place: &Range<usize>) -> bool {
         let (before, after) = (folded.get(..place.start).unwrap_or(""), folded.get(place.end..).unwrap_or(""));
-        let before = before.get(last_stop(before)..).unwrap_or("");
-        let after = after.get(..first_stop(after)).unwrap_or("");
+        let before = before.get(start_of_last_sentence(before)..).unwrap_or("");
+        let after = after.get(..end_of_first_sentence(after)).unwrap_or("");
         let back = starts_of_words(before).rev().nth(NEAR_WORDS - 1).unwrap_or(0);
         let ahead = starts_of_words(after).nth(NEAR_WORDS + 1).unwrap_or(after.len());
         let near = [before.get(back..).unwrap_or(""), after.get(..ahead).unwrap_or("")];
-        near.iter().any(|text| parts(text).any(|word| self.words.iter().any(|own| is_alike(own, word))))
+        near.iter().any(|text| parts(text).any(|word| self.words.iter().any(|known| is_alike(known, word))))
             || self.is_piece_near(before, after)
     }
 
@@ -91,7 +91,7 @@ pub fn is_content_word(word: &str) -> bool {
     word.chars().count() > 2 && !STOP_WORDS.contains(&format!(" {word} ")) && word.contains(char::is_alphabetic)
 }
 
-/// Whether two words begin alike and differ in an ending only.
+/// Whether two words begin alike and differ only in their endings.
 pub fn is_alike(left: &str, right: &str) -> bool {
     const ENDING: usize = 3;
     const BEGINNING: usize = 4;
@@ -110,15 +110,14 @@ fn starts_of_words(text: &str) -> impl DoubleEndedIterator<Item = usize> {
     text.match_indices(' ').map(|(at, _)| at + 1)
 }
 
-/// Where the last sentence of `text` begins.
-fn last_stop(text: &str) -> usize {
-    let stops = [". ", "! ", "? ", "; ", "。", "！", "？"];
-    stops.iter().filter_map(|stop| Some(text.rfind(stop)? + stop.len())).max().unwrap_or(0)
+const STOPS: [&str; 7] = [". ", "! ", "? ", "; ", "。", "！", "？"];
+
+fn start_of_last_sentence(text: &str) -> usize {
+    STOPS.iter().filter_map(|stop| Some(text.rfind(stop)? + stop.len())).max().unwrap_or(0)
 }
 
-fn first_stop(text: &str) -> usize {
-    let stops = [". ", "! ", "? ", "; ", "。", "！", "？"];
-    stops.iter().filter_map(|stop| text.find(stop)).min().unwrap_or(text.len())
+fn end_of_first_sentence(text: &str) -> usize {
+    STOPS.iter().filter_map(|stop| text.find(stop)).min().unwrap_or(text.len())
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! How well matching separates typography from meaning: every fact in generated spellings that mean the same, and in near
-//! misses that do not. Both shares are printed by
-//! `cargo test -p compeval-lexical facts::variants_tests -- --nocapture`.
+//! misses that do not. `cargo test -p compeval-lexical facts::variants_tests -- --nocapture` prints both shares.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +66,7 @@ const FRAMES: [&str; 7] = [
     "> {} <",
 ];
 
-/// A way to write a text otherwise; nothing where it does not apply.
+/// Other ways to write a fact; none if the change does not apply.
 type Change = fn(&str) -> Vec<String>;
 
 const SAME: [(&str, Change); 15] = [
@@ -160,7 +159,7 @@ fn hyphen_as_space(fact: &str) -> Vec<String> {
     places.map(|at| chars.iter().enumerate().map(|(i, c)| if i == at { ' ' } else { *c }).collect()).collect()
 }
 
-/// With a blank, or a line break, beside every Chinese character that has a letter or a digit beside it, and with none.
+/// The fact without spaces, and with a space or a line break between Chinese characters and letters or digits.
 fn blanks_in_chinese(fact: &str) -> Vec<String> {
     let is_chinese = |c: &char| ('\u{4e00}'..='\u{9fff}').contains(c);
     if !fact.contains(|c| is_chinese(&c)) {
@@ -273,7 +272,7 @@ fn history() -> History {
     History::new(&messages)
 }
 
-/// Matching as it was before: case, width and white space folded, whole words, a path also by its file name.
+/// The older way of matching: case, width and white space folded, whole words, a path also by its file name.
 fn is_literal(fact: &str, text: &str) -> bool {
     let fold = |text: &str| -> String {
         use unicode_normalization::UnicodeNormalization as _;
@@ -328,16 +327,16 @@ fn shares(changes: &[(&'static str, Change)], expected: bool) -> BTreeMap<&'stat
     shares
 }
 
-/// The share found in all texts, and the table, which `--nocapture` shows.
-#[expect(clippy::print_stdout, reason = "the figures of docs/notes are read off it")]
+/// The percentage found in all texts, the number of texts, and examples of wrong outcomes. Prints the table.
+#[expect(clippy::print_stdout, reason = "docs/notes quotes the figures")]
 fn total(title: &str, shares: &BTreeMap<&'static str, FoundCounts>) -> (f64, usize, Vec<String>) {
     let sum = |of: fn(&FoundCounts) -> usize| shares.values().map(of).sum::<usize>();
     let (texts, found, literal) = (sum(|s| s.texts), sum(|s| s.found), sum(|s| s.literal));
     let percent = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
     println!("{title:<18} {:>6} {:>8} {:>8}", "texts", "found", "literal");
     for (name, share) in shares {
-        let (own, before) = (percent(share.found, share.texts), percent(share.literal, share.texts));
-        println!("  {name:<16} {:>6} {own:>7.1}% {before:>7.1}%", share.texts);
+        let (found, literal) = (percent(share.found, share.texts), percent(share.literal, share.texts));
+        println!("  {name:<16} {:>6} {found:>7.1}% {literal:>7.1}%", share.texts);
     }
     println!("  {:<16} {texts:>6} {:>7.1}% {:>7.1}%", "all", percent(found, texts), percent(literal, texts));
     (percent(found, texts), texts, shares.values().flat_map(|share| share.examples.clone()).collect())

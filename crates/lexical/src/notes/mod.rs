@@ -16,23 +16,23 @@ struct Section {
 }
 
 impl Section {
-    /// The tokens that it takes as a whole.
+    /// The tokens of the whole section.
     fn tokens(&self, count: &impl Fn(&str) -> Tokens) -> f64 {
         HEADING + self.entries.iter().map(|entry| count(entry).0 as f64 + 2.0).sum::<f64>()
     }
 }
 
-/// The size where none is asked for.
+/// The size of notes if none is given.
 pub const DEFAULT_TOKENS: Tokens = Tokens(1200);
 
-/// Writes the notes in at most `limit` tokens as `count` counts them. What does not fit is left out oldest first, and
-/// each section says how many entries that are.
+/// Writes the notes in at most `limit` tokens as `count` counts them. The oldest entries of a section are left out first,
+/// and the section says how many.
 pub fn notes_within(notes: &SessionNotes, limit: Tokens, count: &impl Fn(&str) -> Tokens) -> String {
     let mut sections = sections(notes);
     sections.retain(|section| !section.entries.is_empty());
     let wants: Vec<(f64, f64)> = sections.iter().map(|section| (section.share, section.tokens(count))).collect();
     let mut scale = 1.0;
-    // Room is shared out by the parts; should the whole come out too large, everything shrinks alike.
+    // Room is allocated by the sizes of the entries alone. If the whole text is too large, all sections shrink alike.
     for _ in 0..12 {
         let text = render(&sections, &allocate(&wants, limit.0 as f64 * scale), count);
         if count(&text) <= limit {
@@ -43,7 +43,7 @@ pub fn notes_within(notes: &SessionNotes, limit: Tokens, count: &impl Fn(&str) -
     String::new()
 }
 
-/// The tokens that a heading takes, and the line that says what was left out.
+/// The tokens of a heading and of the line that says how many entries were left out.
 const HEADING: f64 = 12.0;
 
 fn render(sections: &[Section], allocation: &[f64], count: &impl Fn(&str) -> Tokens) -> String {
@@ -99,7 +99,7 @@ fn sections(notes: &SessionNotes) -> Vec<Section> {
     ]
 }
 
-/// A line on each of the files that are `wanted`.
+/// A line on each of the `wanted` files.
 fn file_entries(files: &[&FileNote], wanted: fn(&FileNote) -> bool, detailed: bool) -> Vec<String> {
     files.iter().filter(|file| wanted(file)).map(|file| file_entry(file, detailed)).collect()
 }
@@ -113,8 +113,8 @@ pub fn file_entry(file: &FileNote, detailed: bool) -> String {
     format!("{}{also}: {}", file.path, file.details.join("; "))
 }
 
-/// The amount allocated to each entry of `wants`: (share, need), the need in the unit of `limit`. An entry that needs less
-/// than its share gets what it needs, and the rest of its share goes to the others.
+/// The amount of `limit` allocated to each entry of `wants`, a pair of share and need; the need has the unit of `limit`. An
+/// entry that needs less than its share gets what it needs, and the rest of its share goes to the others.
 ///
 /// Each round fixes the entries whose share of the remainder covers their need; the others split what is left. The last
 /// round, in which no need is covered, gives each its share.
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_leaves_goes_to_the_others() {
+    fn unneeded_room_goes_to_the_others() {
         assert_eq!(allocate(&[(0.5, 10.0), (0.25, 100.0), (0.25, 100.0)], 90.0), [10.0, 40.0, 40.0]);
         assert_eq!(allocate(&[(0.5, 1.0), (0.5, 2.0)], 90.0), [1.0, 2.0]);
         assert!(allocate(&[], 90.0).is_empty());
@@ -219,13 +219,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn notes_stay_within_its_limit(limit in 0u64..200) {
+        fn notes_stay_within_their_limit(limit in 0u64..200) {
             let text = notes(&session(), Tokens(limit));
             prop_assert!(estimate_tokens(&text) <= Tokens(limit));
         }
 
         #[test]
-        fn never_more_than_there_is_nor_than_is_needed(
+        fn no_more_is_allocated_than_there_is_or_is_needed(
             wants in prop::collection::vec((0.01f64..1.0, 0.0f64..500.0), 0..9),
             limit in 0.0f64..1000.0,
         ) {

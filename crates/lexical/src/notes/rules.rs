@@ -38,24 +38,25 @@ rule!(
     r"(?i)\b(to-?do|next( step| up|:| is)|remain(s|ing)?|left (to|for|open)|still (fail|need|open|miss|broken|to|not|has|have|red)|not yet|pending|follow[- ]?up|unfinished|outstanding|later|haven'?t|hasn'?t|before (release|merging|shipping)|wait(ing)? (for|on)|tomorrow|blocked|open (question|issue|point|item)s?)|待办|接下来|下一步|还没|尚未|剩下|仍然|未完成|还需|有待"
 );
 rule!(
-    /// Whether a line is what a failing program prints.
+    /// Whether a line looks like the output of a failing program.
     is_error_line,
     r"^\s*(E\s{2,}\S|[\w.:]*(Error|Exception|Panic)\b\s*[:(\[]|FAILED\b|FAIL[: ]|(fatal|error|panic|ERROR|CRITICAL|Fatal)(\[\w+\])?:|Segmentation fault|thread '.*' panicked|npm ERR!|make: \*\*\*|assert(ion)?\b.*fail)|\b(nginx: \[emerg\]|command not found|No such file or directory|Permission denied|Connection refused|Address already in use|Traceback \(most recent|UnhandledPromise|database is locked|syntax error|constraint failed|timed out|cannot open|undefined reference)|: error: |: fatal error: "
 );
 rule!(
-    /// Whether a line speaks of trouble in any way.
+    /// Whether a line mentions trouble in any way.
     mentions_trouble,
     r"(?i)(error|exception|fail|fatal|panic|cannot|can't|not found|no such|denied|refused|undefined|unexpected|invalid|mismatch|abort|conflict|expected|错误|失败|异常|拒绝)"
 );
-/// The first `key = value` or `key: value` of a line, with a value that says something by itself.
+
+/// The first `key = value` or `key: value` of a line whose value says something by itself.
 pub fn assignment(line: &str) -> Option<(&str, &str)> {
     static ASSIGNMENT: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r#"(?:^|[\s,{(])["'`*]{0,3}([A-Za-z_][\w.-]{1,48})["'`*]{0,3}\s*(?:=|:|:=|=>)\s*["'`*]{0,3}(-?\d[\w.:/%-]*|true|false|on|off|yes|no|[A-Za-z/~.][\w./@:+-]{1,60})["'`*]{0,3}\s*(?:[,;)}\s]|$)"#,
         )
     });
-    let found = ASSIGNMENT.captures(line)?;
-    let (key, value) = (found.get(1)?.as_str(), found.get(2)?.as_str());
+    let captures = ASSIGNMENT.captures(line)?;
+    let (key, value) = (captures.get(1)?.as_str(), captures.get(2)?.as_str());
     Some((key, value.trim_end_matches(['.', ':', '-'])))
 }
 

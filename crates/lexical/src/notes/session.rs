@@ -59,8 +59,11 @@ pub struct NotedFailure {
     pub lines: Vec<String>,
 }
 
+/// The most characters of a noted sentence or line.
 const LINE: usize = 240;
+/// The most details of a file.
 const DETAILS: usize = 6;
+/// The most characters of a command.
 const COMMAND: usize = 110;
 
 impl SessionNotes {
@@ -86,10 +89,10 @@ impl SessionNotes {
         notes
     }
 
-    /// The files without scratch: what lies under `/tmp` counts only where all of the work does.
+    /// The files without scratch files: those under `/tmp` count only if all files are there.
     pub fn lasting_files(&self) -> Vec<&FileNote> {
-        let all = self.files.iter().all(FileNote::is_scratch);
-        self.files.iter().filter(|file| all || !file.is_scratch()).collect()
+        let is_all_scratch = self.files.iter().all(FileNote::is_scratch);
+        self.files.iter().filter(|file| is_all_scratch || !file.is_scratch()).collect()
     }
 
     fn note_user(&mut self, text: &str) {
@@ -160,22 +163,22 @@ impl SessionNotes {
     fn note_result(&mut self, call: Option<&ToolCall>, content: &str) {
         let arguments: Value =
             call.and_then(|call| serde_json::from_str(&call.function.arguments).ok()).unwrap_or(Value::Null);
-        let reads = call.is_some_and(|call| {
+        let is_read = call.is_some_and(|call| {
             file_operation(call).is_some_and(|operation| operation.action == FileAction::Read)
                 || call.function.name.contains("search")
         });
         let text = readable(content);
-        let failed = exit_code(&text, content).is_some_and(|code| code != 0);
-        if reads && !failed {
+        let has_failed = exit_code(&text, content).is_some_and(|code| code != 0);
+        if is_read && !has_failed {
             return;
         }
-        let lines = error_lines(&text, failed);
+        let lines = error_lines(&text, has_failed);
         if lines.is_empty() {
             return;
         }
         let command = command_of(&arguments).or(call.map(|c| c.function.name.as_str())).unwrap_or("a tool");
         let line = command.lines().next().unwrap_or_default();
-        // The folder says little: what was run comes after it.
+        // The folder says little: the command comes after it.
         let run = line.strip_prefix("cd ").and_then(|rest| rest.split_once("&& ")).map_or(line, |(_, run)| run);
         let command = shortened(run.trim(), COMMAND);
         let failure = NotedFailure { command, lines };
@@ -232,26 +235,26 @@ fn first_text<'v>(arguments: &'v Value, keys: &[&str]) -> Option<&'v str> {
     keys.iter().find_map(|key| arguments.get(key)?.as_str())
 }
 
-/// What a `sed` substitution in a line of shell puts in.
+/// The new text of a `sed` substitution in a line of shell.
 fn replacement(line: &str) -> Option<&str> {
     let (_, script) = line.split_once("s/").filter(|(before, _)| before.contains("sed "))?;
     script.split('/').nth(1)
 }
 
-/// Lines taken away and put in their place, side by side where there is one of each.
+/// The first added lines of a change. A single removed line is shown with the first added one.
 fn change_details(old: Option<&str>, new: Option<&str>) -> Vec<String> {
     let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-    let (gone, come) = (lines_without(old, new), lines_without(new, old));
-    match (gone.as_slice(), come.as_slice()) {
-        ([gone], [come, ..]) => vec![format!("{gone} → {come}")],
-        (_, come) => come.iter().take(3).cloned().collect(),
+    let (removed, added) = (lines_without(old, new), lines_without(new, old));
+    match (removed.as_slice(), added.as_slice()) {
+        ([removed], [added, ..]) => vec![format!("{removed} → {added}")],
+        (_, added) => added.iter().take(3).cloned().collect(),
     }
 }
 
 /// The lines of `text` that `other` does not have.
 fn lines_without(text: &str, other: &str) -> Vec<String> {
-    let own = text.lines().map(str::trim);
-    let differing = own.filter(|line| line.len() > 2 && !other.lines().any(|known| known.trim() == *line));
+    let lines = text.lines().map(str::trim);
+    let differing = lines.filter(|line| line.len() > 2 && !other.lines().any(|known| known.trim() == *line));
     differing.map(|line| shortened(line, 100)).collect()
 }
 
@@ -292,14 +295,14 @@ fn exit_code(text: &str, content: &str) -> Option<i64> {
     marked.or_else(|| serde_json::from_str::<Value>(content).ok()?.get("exit_code")?.as_i64())
 }
 
-/// The lines of a result that say what went wrong: the newest of what programs print, or, where the command failed,
-/// whatever speaks of trouble.
-fn error_lines(text: &str, failed: bool) -> Vec<String> {
+/// The lines of a result that say what went wrong: the newest error lines or, if the command failed without any, the newest
+/// lines that mention trouble, else the last line.
+fn error_lines(text: &str, has_failed: bool) -> Vec<String> {
     let mut lines = newest_lines(text, rules::is_error_line);
-    if lines.is_empty() && failed {
+    if lines.is_empty() && has_failed {
         lines = newest_lines(text, rules::mentions_trouble);
     }
-    if lines.is_empty() && failed {
+    if lines.is_empty() && has_failed {
         let last = text.lines().rev().find(|line| says_something(line) && !line.starts_with("[exit code"));
         lines.extend(last.map(|line| clipped(line.trim())));
     }
@@ -328,7 +331,7 @@ fn clipped(text: &str) -> String {
     shortened(text.trim().trim_start_matches(['-', '*', ' ']), LINE)
 }
 
-/// Appends what is not there yet; what is there moves to the end.
+/// Appends an item. If it is in the list already, it moves to the end.
 fn push_new(list: &mut Vec<String>, item: String) {
     list.retain(|known| *known != item);
     if !item.is_empty() {

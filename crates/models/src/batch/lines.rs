@@ -17,33 +17,33 @@ use base::say;
 /// One request of a batch.
 #[derive(Clone, Debug)]
 pub struct BatchRequest {
-    /// By this its result is recognized: at most 64 letters, digits, `-` and `_`.
+    /// Identifies its result: at most 64 letters, digits, `-` and `_`.
     pub id: String,
-    /// What is asked.
+    /// The request.
     pub request: HttpRequest,
 }
 
-/// What came of one request.
+/// The result of one request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchResult {
-    /// As it was submitted.
+    /// The id that was submitted with the request.
     pub id: String,
-    /// What came of it.
+    /// The reply to the request.
     pub reply: BatchReply,
 }
 
 /// The reply to one request of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BatchReply {
-    /// The body of a successful reply, byte for byte; whether it is an answer shows when it is read.
+    /// The body of a successful reply, byte for byte. Reading it shows whether it is an answer.
     Answered {
         /// The bytes of the body.
         body: Bytes,
         /// The id that the provider gave the request.
         request_id: Option<String>,
     },
-    /// It was not worked on, or failed for a reason that may pass, and costs nothing: 429, 5xx, expired. A live call that
-    /// failed so would be sent again, too.
+    /// It was not worked on, or failed for a reason that may pass (429, 5xx, expired), and costs nothing. A live call would
+    /// be sent again after such a failure, too.
     Unfinished(String),
     /// It would fail again, and costs nothing.
     Failed(CallFailure),
@@ -70,10 +70,10 @@ pub(super) fn endpoint(request: &HttpRequest) -> String {
     format!("/v1{}", request.path)
 }
 
-/// Requests as OpenAI's file of a batch has them, one to a line.
+/// Requests in the format of OpenAI's batch files, one a line.
 ///
 /// # Errors
-/// A body that is no JSON, which no dialect makes.
+/// A body is no JSON. No dialect makes such a body.
 pub(super) fn openai_lines(requests: &[BatchRequest]) -> Result<Bytes, serde_json::Error> {
     let mut bytes = Vec::new();
     for BatchRequest { id, request } in requests {
@@ -85,7 +85,7 @@ pub(super) fn openai_lines(requests: &[BatchRequest]) -> Result<Bytes, serde_jso
     Ok(bytes.into())
 }
 
-/// Requests as the body of Anthropic's call has them.
+/// Requests in the format of the body of Anthropic's call.
 pub(super) fn anthropic_batch(requests: &[BatchRequest]) -> Result<Bytes, serde_json::Error> {
     let mut lines = Vec::with_capacity(requests.len());
     for BatchRequest { id, request } in requests {
@@ -133,7 +133,7 @@ struct AnthropicOutcome<'a> {
 /// Reads a line of a result file.
 ///
 /// # Errors
-/// It is no result.
+/// The line is no result.
 pub(super) fn read_line(dialect: Dialect, line: &[u8]) -> Result<BatchResult, serde_json::Error> {
     if dialect == Dialect::Anthropic {
         let AnthropicResult { custom_id: id, result } = serde_json::from_slice(line)?;
@@ -221,38 +221,40 @@ mod tests {
     #[test]
     fn lines_of_openai_have_every_outcome() {
         let line = |rest: &str| format!(r#"{{"id":"batch_req_1","custom_id":"a",{rest}}}"#);
-        let of = |rest: &str| reply(Dialect::OpenaiChat, &line(rest));
+        let read = |rest: &str| reply(Dialect::OpenaiChat, &line(rest));
         let body = r#"{"b" : 1.50,"a":"\u00e9"}"#;
         let answered =
-            of(&format!(r#""response":{{"status_code":200,"request_id":"req_1","body":{body}}},"error":null"#));
+            read(&format!(r#""response":{{"status_code":200,"request_id":"req_1","body":{body}}},"error":null"#));
         let kept = BatchReply::Answered { body: body.into(), request_id: Some("req_1".into()) };
         assert_eq!(answered, kept, "byte for byte");
         for status in [429, 500, 503] {
-            let unfinished = of(&format!(r#""response":{{"status_code":{status},"body":{{}}}},"error":null"#));
+            let unfinished = read(&format!(r#""response":{{"status_code":{status},"body":{{}}}},"error":null"#));
             assert!(matches!(unfinished, BatchReply::Unfinished(_)), "{status}");
         }
-        let failed = of(r#""response":{"status_code":400,"body":{"error":{"message":"no"}}},"error":null"#);
+        let failed = read(r#""response":{"status_code":400,"body":{"error":{"message":"no"}}},"error":null"#);
         assert!(matches!(failed, BatchReply::Failed(CallFailure { class: ErrorClass::Invalid, .. })));
-        let quota = of(r#""response":{"status_code":429,"body":{"error":{"code":"insufficient_quota"}}}"#);
+        let quota = read(r#""response":{"status_code":429,"body":{"error":{"code":"insufficient_quota"}}}"#);
         assert!(matches!(quota, BatchReply::Failed(CallFailure { class: ErrorClass::Quota, .. })));
-        assert!(matches!(of(r#""response":null,"error":{"code":"batch_expired"}"#), BatchReply::Unfinished(_)));
-        assert_eq!(of(r#""response":null,"error":{"code":"batch_cancelled"}"#), BatchReply::Cancelled);
+        assert!(matches!(read(r#""response":null,"error":{"code":"batch_expired"}"#), BatchReply::Unfinished(_)));
+        assert_eq!(read(r#""response":null,"error":{"code":"batch_cancelled"}"#), BatchReply::Cancelled);
     }
 
     #[test]
     fn lines_of_anthropic_have_every_outcome() {
-        let of = |result: &str| reply(Dialect::Anthropic, &format!(r#"{{"custom_id":"a","result":{result}}}"#));
-        let answered = of(r#"{"type":"succeeded","message":{"id":"m"}}"#);
+        let read = |result: &str| reply(Dialect::Anthropic, &format!(r#"{{"custom_id":"a","result":{result}}}"#));
+        let answered = read(r#"{"type":"succeeded","message":{"id":"m"}}"#);
         assert_eq!(answered, BatchReply::Answered { body: r#"{"id":"m"}"#.into(), request_id: None });
         let error = |kind: &str| {
-            of(&format!(r#"{{"type":"errored","error":{{"type":"error","error":{{"type":"{kind}","message":"x"}}}}}}"#))
+            read(&format!(
+                r#"{{"type":"errored","error":{{"type":"error","error":{{"type":"{kind}","message":"x"}}}}}}"#
+            ))
         };
         assert!(matches!(error("invalid_request_error"), BatchReply::Failed(_)));
         for kind in ["overloaded_error", "rate_limit_error", "api_error", "unheard_of"] {
             assert!(matches!(error(kind), BatchReply::Unfinished(_)), "{kind}");
         }
-        assert!(matches!(of(r#"{"type":"expired"}"#), BatchReply::Unfinished(_)));
-        assert_eq!(of(r#"{"type":"canceled"}"#), BatchReply::Cancelled);
+        assert!(matches!(read(r#"{"type":"expired"}"#), BatchReply::Unfinished(_)));
+        assert_eq!(read(r#"{"type":"canceled"}"#), BatchReply::Cancelled);
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! The vendors' batch APIs: a file of requests, answered within a day at a lower price. Here are the calls: create, find,
-//! poll, read results, cancel, delete. `lines` turns requests into what is uploaded and result lines into replies.
+//! The vendors' batch APIs: a file of requests, answered within a day at a lower price. This file has the calls: create,
+//! find, poll, read results, cancel, delete. `lines` turns requests into uploads and result lines into replies.
 //!
 //! A call that changes nothing, an upload or a cancellation is repeated after a failure that may pass. The call that creates
-//! a batch is repeated only while the vendor certainly has not accepted it: a batch that is created twice is paid for twice.
-//! Where its answer was lost, [`BatchClient::find`] looks for the batch. OpenAI's batches carry the nonce of their creation
-//! as metadata. Anthropic's have no metadata, so the nonce ends the ids of their requests, which only results show: such a
-//! batch is recognized once it has ended, and until then the search is undecided.
+//! a batch is repeated only while the vendor has certainly not accepted it: a batch that is created twice is paid for twice.
+//! If the answer to it was lost, [`BatchClient::find`] looks for the batch. OpenAI's batches carry the nonce of their
+//! creation as metadata. Anthropic's have no metadata, so the ids of their requests end in the nonce. Only results show
+//! these ids, so such a batch is recognized once it has ended; until then the search is undecided.
 //!
 //! Results are streamed, a few at a time, so that a batch of any size takes little memory. Reading them is not repeated
-//! here after it broke off, because some were handed on already.
+//! here after it broke off, because some results were handed on already.
 //!
 //! Not here: what the requests are for, what is stored, and when to poll.
 
@@ -32,20 +32,20 @@ use base::locale::word;
 use base::say;
 use lines::{anthropic_batch, endpoint, openai_lines, read_line};
 
-/// For calls that carry little.
+/// The timeout of calls with little content.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// For the upload of requests and for results.
+/// The timeout of the upload of requests and of results.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(1800);
 /// Attempts of a call that may be repeated.
 const ATTEMPTS: u32 = 5;
-/// The longest wait that a vendor may ask for between two of them.
+/// The longest wait between two attempts, whatever the vendor asks for.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Batches on a page of a list: the most that both vendors give.
 const PAGE: u32 = 100;
-/// The key under which OpenAI's metadata have the nonce.
+/// The key of the nonce in OpenAI's metadata.
 const NONCE: &str = "compeval_nonce";
 
-/// The account that batches belong to: enough to poll them when the project was edited since.
+/// The account that batches belong to, with all that is needed to poll them even if the project was edited since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchAccount {
     /// The provider that runs the batch.
@@ -76,13 +76,13 @@ pub struct BatchStatus {
     pub id: String,
     /// `None` while it is worked on.
     pub ending: Option<BatchEnding>,
-    /// Requests that are done, and all of them, as the vendor counts.
+    /// Requests that are done, as the vendor counts.
     pub done: u64,
-    /// Requests in it.
+    /// All requests in it, as the vendor counts.
     pub total: u64,
-    /// Files of results (OpenAI): some, one or none.
+    /// The ids of the files of results (OpenAI), at most two.
     results: Vec<String>,
-    /// The file of requests (OpenAI).
+    /// The id of the file of requests (OpenAI).
     input: Option<String>,
 }
 
@@ -93,11 +93,11 @@ pub enum BatchEnding {
     Done,
     /// The vendor refused its requests as a whole, for this reason; nothing is billed.
     Refused(String),
-    /// The vendor keeps its results no longer.
+    /// The vendor no longer keeps its results.
     ResultsGone,
 }
 
-/// What a search for a batch found whose creation was not confirmed.
+/// The outcome of a search for a batch whose creation was not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchSearch {
     /// There is such a batch, with this id.
@@ -114,7 +114,7 @@ pub enum CreateFault {
     /// The vendor refused it, or nothing was sent.
     #[error(transparent)]
     Refused(CallFailure),
-    /// It may have been created all the same.
+    /// It may have been created nevertheless.
     #[error(transparent)]
     Unconfirmed(CallFailure),
 }
@@ -142,7 +142,7 @@ impl BatchClient {
         Ok(BatchClient { http: Http::new(), account: account.clone(), auth, key, policy: RetryPolicy::default() })
     }
 
-    /// A short mark of the key: another key sees other batches. 32 bits say nothing about a key.
+    /// A short fingerprint of the key, since another key sees other batches. 32 bits reveal nothing about a key.
     pub fn fingerprint(&self) -> u32 {
         self.key.as_ref().map_or(0, ApiKey::fingerprint)
     }
@@ -152,7 +152,7 @@ impl BatchClient {
     }
 
     /// The path of the batches; `rest` begins with a slash, or is empty.
-    fn batches(&self, rest: &str) -> String {
+    fn batches_path(&self, rest: &str) -> String {
         let messages = if self.is_anthropic() { messages_path(&self.account.base_url) } else { "" };
         format!("{messages}/batches{rest}")
     }
@@ -163,17 +163,17 @@ impl BatchClient {
         Exchange { method, path, query: "", content_type: JSON, auth: self.auth, headers, body: Bytes::new() }
     }
 
-    async fn once(&self, exchange: &Exchange<'_>) -> Result<HttpReply, AttemptError> {
+    async fn send_once(&self, exchange: &Exchange<'_>) -> Result<HttpReply, AttemptError> {
         let timeout = if exchange.body.is_empty() { TIMEOUT } else { TRANSFER_TIMEOUT };
         let reply = self.http.send(&self.account.base_url, exchange, self.key.as_ref(), timeout).await?;
         reply.refusal().map_or(Ok(reply), Err)
     }
 
-    /// A call that may be made more than once.
-    async fn repeat(&self, exchange: &Exchange<'_>) -> Result<HttpReply, CallFailure> {
+    /// Makes a call that may be made more than once.
+    async fn send_repeatedly(&self, exchange: &Exchange<'_>) -> Result<HttpReply, CallFailure> {
         let mut attempt = 1;
         loop {
-            match self.once(exchange).await {
+            match self.send_once(exchange).await {
                 Ok(reply) => return Ok(reply),
                 Err(fault) if attempt < ATTEMPTS && fault.is_retryable() => self.pause(&fault, attempt).await,
                 Err(fault) => return Err(fault.failure(attempt)),
@@ -188,8 +188,8 @@ impl BatchClient {
     }
 
     async fn get(&self, path: &str, query: &str) -> Result<Value, CallFailure> {
-        let reply = self.repeat(&Exchange { query, ..self.exchange(Method::GET, path) }).await?;
-        parsed(&reply)
+        let reply = self.send_repeatedly(&Exchange { query, ..self.exchange(Method::GET, path) }).await?;
+        parse_body(&reply)
     }
 
     /// The newest batch of the account, where a later search needs to know it: Anthropic's batches have no metadata.
@@ -197,7 +197,7 @@ impl BatchClient {
         if !self.is_anthropic() {
             return Ok(None);
         }
-        let page = self.get(&self.batches(""), "limit=1").await?;
+        let page = self.get(&self.batches_path(""), "limit=1").await?;
         Ok(page["data"][0]["id"].as_str().map(str::to_owned))
     }
 
@@ -210,12 +210,12 @@ impl BatchClient {
             }
             false => (self.upload(nonce, requests).await.map_err(CreateFault::Refused)?, Vec::new()),
         };
-        let path = self.batches("");
+        let path = self.batches_path("");
         let exchange = Exchange { headers: &headers, body, ..self.exchange(Method::POST, &path) };
         let mut attempt = 1;
         loop {
-            let fault = match self.once(&exchange).await {
-                Ok(reply) => match parsed(&reply).ok().as_ref().and_then(|batch| batch["id"].as_str()) {
+            let fault = match self.send_once(&exchange).await {
+                Ok(reply) => match parse_body(&reply).ok().as_ref().and_then(|batch| batch["id"].as_str()) {
                     Some(id) => return Ok(id.to_owned()),
                     None => AttemptError::new(
                         ErrorClass::Malformed,
@@ -224,24 +224,24 @@ impl BatchClient {
                 },
                 Err(fault) => fault,
             };
-            let is_open = match fault.delivery {
+            let may_exist = match fault.delivery {
                 Delivery::NotSent => false,
                 Delivery::Rejected => fault.may_be_outage(),
                 Delivery::MaybeProcessed => true,
             };
-            if is_open {
+            if may_exist {
                 return Err(CreateFault::Unconfirmed(fault.failure(attempt)));
             }
             if attempt >= ATTEMPTS || !fault.is_retryable() {
-                return Err(CreateFault::Refused(self.without_batches(fault.failure(attempt))));
+                return Err(CreateFault::Refused(self.hint_if_not_found(fault.failure(attempt))));
             }
             self.pause(&fault, attempt).await;
             attempt += 1;
         }
     }
 
-    /// Says what a missing address means here.
-    fn without_batches(&self, failure: CallFailure) -> CallFailure {
+    /// Adds a hint if the address was not found.
+    fn hint_if_not_found(&self, failure: CallFailure) -> CallFailure {
         if failure.class != ErrorClass::NotFound {
             return failure;
         }
@@ -270,8 +270,8 @@ impl BatchClient {
         form.extend(format!("\r\n--{boundary}--\r\n").bytes());
         let kind = format!("multipart/form-data; boundary={boundary}");
         let exchange = Exchange { content_type: &kind, body: form.into(), ..self.exchange(Method::POST, "/files") };
-        let uploaded = self.repeat(&exchange).await;
-        let uploaded = parsed(&uploaded.map_err(|failure| self.without_batches(failure))?)?;
+        let uploaded = self.send_repeatedly(&exchange).await;
+        let uploaded = parse_body(&uploaded.map_err(|failure| self.hint_if_not_found(failure))?)?;
         let Some(file) = uploaded["id"].as_str() else {
             return Err(AttemptError::new(
                 ErrorClass::Malformed,
@@ -287,15 +287,15 @@ impl BatchClient {
 
     /// Asks how far a batch is.
     pub async fn status(&self, id: &str) -> Result<BatchStatus, CallFailure> {
-        let batch = self.get(&self.batches(&format!("/{id}")), "").await?;
+        let batch = self.get(&self.batches_path(&format!("/{id}")), "").await?;
         Ok(if self.is_anthropic() { anthropic_status(id, &batch) } else { openai_status(id, &batch) })
     }
 
-    /// Looks for the batch with a nonce whose creation was not confirmed. `newest` was the newest batch before; `known`
-    /// are others of this cache.
+    /// Looks for the batch with a nonce whose creation was not confirmed. `newest` was the newest batch before it was
+    /// created; `known` are other batches of this cache.
     pub async fn find(&self, nonce: &str, newest: Option<&str>, known: &[String]) -> Result<BatchSearch, CallFailure> {
         let cursor = if self.is_anthropic() { "after_id" } else { "after" };
-        let (path, mut query, mut undecided) = (self.batches(""), format!("limit={PAGE}"), false);
+        let (path, mut query, mut undecided) = (self.batches_path(""), format!("limit={PAGE}"), false);
         loop {
             let page = self.get(&path, &query).await?;
             let batches = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -321,7 +321,7 @@ impl BatchClient {
         }
     }
 
-    /// Whether a listed batch has the nonce; `None` where only its results would tell, and it has not ended.
+    /// Whether a listed batch has the nonce; `None` if only its results would tell and it has not ended.
     async fn is_ours(&self, nonce: &str, id: &str, batch: &Value) -> Result<Option<bool>, CallFailure> {
         if !self.is_anthropic() {
             return Ok(Some(batch["metadata"][NONCE] == nonce));
@@ -330,7 +330,7 @@ impl BatchClient {
         match status.ending {
             None => Ok(None),
             Some(BatchEnding::Done) => {
-                // One line is enough: the first that is read ends the reading.
+                // One result is enough, so the first one ends the reading.
                 let mut first = None;
                 let read = self.results(&status, async |results: Vec<BatchResult>| {
                     first = results.into_iter().next();
@@ -347,7 +347,7 @@ impl BatchClient {
     /// cannot be read is left out, as if it were missing.
     ///
     /// # Errors
-    /// The vendor's failure; inside, that of `each`, which ends the reading.
+    /// The vendor's failure. The inner error is that of `each`, which ends the reading.
     pub async fn results<E>(
         &self,
         status: &BatchStatus,
@@ -355,7 +355,7 @@ impl BatchClient {
     ) -> Result<Result<(), E>, CallFailure> {
         let dialect = self.account.dialect;
         let paths: Vec<String> = match self.is_anthropic() {
-            true => vec![self.batches(&format!("/{}/results", status.id))],
+            true => vec![self.batches_path(&format!("/{}/results", status.id))],
             false => status.results.iter().map(|file| format!("/files/{file}/content")).collect(),
         };
         for path in &paths {
@@ -382,18 +382,18 @@ impl BatchClient {
 
     /// Asks the vendor to end a batch early. It still takes a while to end.
     pub async fn cancel(&self, id: &str) -> Result<(), CallFailure> {
-        self.repeat(&self.exchange(Method::POST, &self.batches(&format!("/{id}/cancel")))).await.map(drop)
+        self.send_repeatedly(&self.exchange(Method::POST, &self.batches_path(&format!("/{id}/cancel")))).await.map(drop)
     }
 
     /// Removes requests and results from the vendor's storage, as far as it lets us.
     pub async fn delete(&self, status: &BatchStatus) {
         let files = status.input.iter().chain(&status.results).map(|file| format!("/files/{file}"));
         let paths: Vec<String> = match self.is_anthropic() {
-            true => vec![self.batches(&format!("/{}", status.id))],
+            true => vec![self.batches_path(&format!("/{}", status.id))],
             false => files.collect(),
         };
         for path in paths {
-            if let Err(fault) = self.once(&self.exchange(Method::DELETE, &path)).await {
+            if let Err(fault) = self.send_once(&self.exchange(Method::DELETE, &path)).await {
                 tracing::debug!(path, "not deleted: {}", fault.message);
             }
         }
@@ -402,7 +402,7 @@ impl BatchClient {
 
 const JSON: &str = "application/json";
 
-fn parsed(reply: &HttpReply) -> Result<Value, CallFailure> {
+fn parse_body(reply: &HttpReply) -> Result<Value, CallFailure> {
     let read = serde_json::from_slice(&reply.body);
     read.map_err(|error| {
         AttemptError::new(
@@ -438,7 +438,7 @@ fn file_id(batch: &Value, name: &str) -> Option<String> {
     batch[name].as_str().map(str::to_owned)
 }
 
-/// How many requests of a batch are in this state, as both vendors say it.
+/// How many requests of a batch are in this state. Both vendors report it in the same place.
 fn request_count(batch: &Value, state: &str) -> u64 {
     batch["request_counts"][state].as_u64().unwrap_or(0)
 }

@@ -14,14 +14,16 @@ use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::call::{CacheTtl, Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
-use crate::tools::{CallResult, Tool, ToolOffer};
+use crate::tools::{Tool, ToolOffer};
+use base::locale::word;
 use base::message::ToolCall;
+use base::say;
 use base::units::{Tokens, Usage};
 
 /// Sent where the user set no limit: the API demands one, and thinking counts towards it.
 pub(crate) const DEFAULT_MAX_TOKENS: Tokens = Tokens(8192);
 
-/// Shared prefixes shorter than this are not cached by most models.
+/// Most models cache no shared prefix that is shorter than this.
 const MIN_CACHED_PREFIX: Tokens = Tokens(1024);
 
 const COMPACTION_BETA: &str = "compact-2026-09-04";
@@ -98,7 +100,7 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
     if call.operation == Operation::Compact {
         return Err(BuildFault::Unsupported { dialect: Dialect::Anthropic, operation: call.operation });
     }
-    // A history with calls needs the tools declared.
+    // A history with calls as blocks needs the declarations of the tools.
     let is_declared = call.operation == Operation::Generate && call.tools.is_some();
     let style = if is_declared { HistoryStyle::CallsAsBlocks } else { HistoryStyle::CallsAsText };
     let conversation = conversation(call, style)?;
@@ -113,11 +115,11 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         path: messages_path(&spec.base_url),
         auth: auth(&host(&spec.base_url)),
         headers,
-        body: request::body(&body(call, conversation))?,
+        body: request::write_body(&body(call, conversation))?,
     })
 }
 
-/// The path of the messages below a base URL, which names the version or not.
+/// The path of the messages below a base URL, which may end in the version already.
 pub(crate) fn messages_path(base_url: &str) -> &'static str {
     let root = base_url.split('?').next().unwrap_or("").trim_end_matches('/');
     if root.ends_with("/v1") { "/messages" } else { "/v1/messages" }
@@ -159,8 +161,8 @@ fn tools(offer: &ToolOffer) -> Value {
     declared.collect()
 }
 
-/// System blocks and messages, with cache breakpoints at the end of the system text, which most requests of a stage share,
-/// and of what comes before the last turn, if others share that.
+/// System blocks and messages. There are cache breakpoints at the end of the system text, which most requests of a stage
+/// share, and before the last turn, if other requests share the turns before it.
 fn prompt(
     conversation: FlatConversation<'_>,
     cached: Option<CacheTtl>,
@@ -168,27 +170,27 @@ fn prompt(
 ) -> (Vec<RequestBlock<'_>>, Vec<AnthropicMessage<'_>>) {
     let mut length = conversation.system.as_deref().map_or(Tokens(0), estimate_text);
     let mut system: Vec<RequestBlock<'_>> =
-        conversation.system.map(|text| block(Cow::Owned(text))).into_iter().collect();
+        conversation.system.map(|text| text_block(Cow::Owned(text))).into_iter().collect();
     let mut messages: Vec<AnthropicMessage<'_>> = Vec::new();
     if let Some(ttl) = cached.filter(|_| length >= MIN_CACHED_PREFIX) {
-        mark(system.last_mut(), ttl);
+        mark_cached(system.last_mut(), ttl);
     }
     for (index, part) in conversation.parts.into_iter().enumerate() {
         if let ConversationPart::Text(_, text) = &part {
             length += estimate_text(text);
         }
-        push(&mut messages, part);
+        push_part(&mut messages, part);
         let ends_prefix = is_prefix_shared && index + 1 == conversation.last_turn && length >= MIN_CACHED_PREFIX;
         if let Some(ttl) = cached.filter(|_| ends_prefix) {
-            mark(messages.last_mut().and_then(|said| said.content.last_mut()), ttl);
+            mark_cached(messages.last_mut().and_then(|message| message.content.last_mut()), ttl);
         }
     }
     (system, messages)
 }
 
-fn push<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPart<'a>) {
+fn push_part<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPart<'a>) {
     let (role, blocks) = match part {
-        ConversationPart::Text(speaker, text) => (speaker.name(), vec![block(text)]),
+        ConversationPart::Text(speaker, text) => (speaker.name(), vec![text_block(text)]),
         ConversationPart::Items(items) => {
             // The block is alone in its message, so the next text opens a new one.
             messages.push(AnthropicMessage {
@@ -198,16 +200,20 @@ fn push<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPart<'a>
             return;
         }
         ConversationPart::Reply(items) => ("assistant", items.into_iter().map(RequestBlock::Stored).collect()),
-        ConversationPart::Results(results) => ("user", results.iter().map(result).collect()),
+        ConversationPart::Results(results) => {
+            ("user", results.iter().map(|result| result_block(&result.id, &result.text)).collect())
+        }
         ConversationPart::Calls(text, calls) => {
-            let said = Some(text).filter(|text| !text.trim().is_empty()).map(block);
-            ("assistant", said.into_iter().chain(calls.into_iter().filter_map(call_block)).collect())
+            let text = Some(text).filter(|text| !text.trim().is_empty()).map(text_block);
+            ("assistant", text.into_iter().chain(calls.into_iter().filter_map(call_block)).collect())
         }
         ConversationPart::Result { call, text } => return push_result(messages, result_block(call, text)),
     };
     if messages.is_empty() && role == "assistant" {
-        messages
-            .push(AnthropicMessage { role: "user", content: vec![block(Cow::Borrowed("[the conversation so far]"))] });
+        messages.push(AnthropicMessage {
+            role: "user",
+            content: vec![text_block(Cow::Borrowed("[the conversation so far]"))],
+        });
     }
     match messages.last_mut() {
         Some(last) if last.role == role && !matches!(last.content.last(), Some(RequestBlock::Stored(_))) => {
@@ -217,7 +223,7 @@ fn push<'a>(messages: &mut Vec<AnthropicMessage<'a>>, part: ConversationPart<'a>
     }
 }
 
-/// Results come first in the message after their calls: the vendor refuses a text before them.
+/// Puts a result at the beginning of the message after its calls: the vendor refuses a text before results.
 fn push_result<'a>(messages: &mut Vec<AnthropicMessage<'a>>, block: RequestBlock<'a>) {
     match messages.last_mut().filter(|last| last.role == "user") {
         Some(last) => {
@@ -228,25 +234,21 @@ fn push_result<'a>(messages: &mut Vec<AnthropicMessage<'a>>, block: RequestBlock
     }
 }
 
-/// The call as a block; its arguments are an object, or the conversation has it as text.
+/// The call as a block. Its arguments are an object, since [`conversation()`] turns other calls into text.
 fn call_block(call: &ToolCall) -> Option<RequestBlock<'_>> {
     let input = serde_json::from_str(&call.function.arguments).ok()?;
     Some(RequestBlock::Call { kind: "tool_use", id: &call.id, name: &call.function.name, input })
-}
-
-fn result(result: &CallResult) -> RequestBlock<'_> {
-    result_block(&result.id, &result.text)
 }
 
 fn result_block<'a>(call: &'a str, text: &'a str) -> RequestBlock<'a> {
     RequestBlock::Result { kind: "tool_result", tool_use_id: call, content: text }
 }
 
-fn block(text: Cow<'_, str>) -> RequestBlock<'_> {
+fn text_block(text: Cow<'_, str>) -> RequestBlock<'_> {
     RequestBlock::Text { kind: "text", text, cache_control: None }
 }
 
-fn mark(block: Option<&mut RequestBlock<'_>>, ttl: CacheTtl) {
+fn mark_cached(block: Option<&mut RequestBlock<'_>>, ttl: CacheTtl) {
     if let Some(RequestBlock::Text { cache_control, .. }) = block {
         *cache_control = Some(match ttl {
             CacheTtl::FiveMinutes => json!({"type": "ephemeral"}),
@@ -274,7 +276,7 @@ struct StopDetails {
     explanation: Option<String>,
 }
 
-/// What this dialect says a call used.
+/// The usage of a call as this dialect reports it.
 #[derive(Deserialize)]
 pub(crate) struct MessagesUsage {
     #[serde(flatten)]
@@ -297,7 +299,7 @@ struct AnthropicCounts {
     output_tokens: Option<Tokens>,
 }
 
-/// What was written to the prompt cache, by how long it is kept.
+/// The tokens written to the prompt cache, by how long they are kept.
 #[derive(Clone, Copy, Deserialize)]
 struct CacheCreation {
     #[serde(default, deserialize_with = "count")]
@@ -305,7 +307,7 @@ struct CacheCreation {
 }
 
 impl AnthropicCounts {
-    /// `input_tokens` is only what follows the last breakpoint; what the cache wrote and read comes on top.
+    /// `input_tokens` counts only the tokens after the last breakpoint. Those that the cache wrote or read come on top.
     fn usage(self) -> Usage {
         let cached =
             self.cache_read_input_tokens.unwrap_or_default() + self.cache_creation_input_tokens.unwrap_or_default();
@@ -337,7 +339,7 @@ struct ContentBlock {
 }
 
 impl ContentBlock {
-    /// The call of a tool that it is.
+    /// The call of a tool, if the block is one.
     fn call(&self) -> Option<ToolCall> {
         let is_call = self.kind.as_deref() == Some("tool_use");
         let (id, name) = self.id.as_deref().zip(self.name.as_deref()).filter(|_| is_call)?;
@@ -373,12 +375,15 @@ impl From<MessagesUsage> for Usage {
 impl MessagesReply<'_> {
     pub(crate) fn completion(self, operation: Operation) -> Result<Completion, ReadFault> {
         let truncated = self.is_truncated(operation)?;
-        let raw = self.content.as_deref().ok_or_else(|| ReadFault::Malformed("it has no `content`".into()))?;
+        let raw = self
+            .content
+            .as_deref()
+            .ok_or_else(|| ReadFault::Malformed(word("it has no `content`", "没有 `content`").into()))?;
         let blocks: Vec<ContentBlock> = raw
             .iter()
             .map(|block| serde_json::from_str(block.get()))
             .collect::<Result<_, _>>()
-            .map_err(|e| ReadFault::Malformed(format!("a content block: {e}")))?;
+            .map_err(|e| ReadFault::Malformed(say!("a content block: {e}", "内容块：{e}")))?;
         if operation == Operation::Summarize {
             let (text, items) = compacted(&blocks, raw)?;
             return Ok(Completion { text, items: Some(items), calls: Vec::new(), truncated });
@@ -403,7 +408,7 @@ impl MessagesReply<'_> {
         }
     }
 
-    /// Whether the reply was cut off by the token limit. A compaction block that was cut off is none.
+    /// Whether the reply was cut off by the token limit. A compaction block that was cut off is a fault.
     fn is_truncated(&self, operation: Operation) -> Result<bool, ReadFault> {
         match (self.stop_reason.as_deref(), operation) {
             (Some("max_tokens" | "model_context_window_exceeded"), Operation::Generate | Operation::UseTools) => {
@@ -415,8 +420,9 @@ impl MessagesReply<'_> {
                 Err(ReadFault::Refused(details.and_then(|d| d.explanation.clone().or_else(|| d.category.clone()))))
             }
             (Some("compaction"), Operation::Summarize) => Ok(false),
-            (reason, Operation::Summarize) => Err(ReadFault::Malformed(format!(
+            (reason, Operation::Summarize) => Err(ReadFault::Malformed(say!(
                 "no compaction took place: stop_reason `{}`",
+                "没有发生压缩：stop_reason `{}`",
                 reason.unwrap_or("null")
             ))),
             _ => Ok(false),
@@ -426,8 +432,10 @@ impl MessagesReply<'_> {
 
 /// The readable summary, and the block itself for the requests to come.
 fn compacted(blocks: &[ContentBlock], raw: &[&RawValue]) -> Result<(String, String), ReadFault> {
-    let mut found = blocks.iter().zip(raw).filter(|(block, _)| block.kind.as_deref() == Some("compaction"));
-    let (block, raw) = found.next().ok_or_else(|| ReadFault::Malformed("it holds no compaction block".into()))?;
+    let mut compactions = blocks.iter().zip(raw).filter(|(block, _)| block.kind.as_deref() == Some("compaction"));
+    let (block, raw) = compactions
+        .next()
+        .ok_or_else(|| ReadFault::Malformed(word("it holds no compaction block", "其中没有压缩块").into()))?;
     match block.content.as_deref().filter(|text| !text.trim().is_empty()) {
         Some(text) => Ok((text.to_owned(), format!("[{}]", raw.get()))),
         None => Err(ReadFault::Empty),

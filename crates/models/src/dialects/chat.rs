@@ -13,6 +13,7 @@ use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use crate::tools::{Tool, ToolOffer};
+use base::locale::word;
 use base::message::ToolCall;
 use base::units::{Tokens, Usage};
 
@@ -56,7 +57,7 @@ struct ChatMessage<'a> {
     role: &'static str,
     content: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    tool_calls: &'a [&'a base::message::ToolCall],
+    tool_calls: &'a [&'a ToolCall],
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
 }
@@ -101,7 +102,7 @@ pub(crate) fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, B
         path: "/chat/completions",
         auth: if azure { Auth::ApiKey } else { Auth::Bearer },
         headers: Vec::new(),
-        body: request::body(&body)?,
+        body: request::write_body(&body)?,
     })
 }
 
@@ -175,8 +176,8 @@ struct ChatReplyMessage {
     tool_calls: Option<Vec<ToolCall>>,
 }
 
-/// The fields of a message that go back with its calls. Reasoning is named in different ways by different servers; what
-/// else a reply has, some servers refuse in a request.
+/// The fields of a message that go back with its calls. Servers have different names for reasoning. Some refuse other fields
+/// of a reply in a request.
 const SENT_BACK: [&str; 6] = ["role", "content", "tool_calls", "reasoning", "reasoning_content", "reasoning_details"];
 
 #[derive(Deserialize)]
@@ -193,12 +194,12 @@ impl TryFrom<Value> for ChatContent {
         match value {
             Value::String(text) => Ok(ChatContent::Text(text)),
             Value::Array(parts) => Ok(ChatContent::Parts(parts)),
-            _ => Err("`content` is neither text nor a list of parts"),
+            _ => Err(word("`content` is neither text nor a list of parts", "`content` 既非文字也非各部分的列表")),
         }
     }
 }
 
-/// What this dialect says a call used.
+/// The usage of a call as this dialect reports it.
 #[derive(Clone, Copy, Deserialize)]
 pub(crate) struct ChatUsage {
     #[serde(default, deserialize_with = "count")]
@@ -227,8 +228,8 @@ impl From<ChatUsage> for Usage {
 }
 
 impl ChatReply {
-    /// Whether Ollama answered, which cuts a prompt that is too long without a word. Where others count few tokens, the
-    /// count is wrong more often than the prompt was cut.
+    /// Whether Ollama answered, which cuts a prompt that is too long without saying so. If another server counts few tokens,
+    /// its count is more likely wrong than its prompt cut.
     pub(crate) fn is_from_ollama(&self) -> bool {
         self.system_fingerprint.as_deref() == Some("fp_ollama")
     }
@@ -238,7 +239,8 @@ impl ChatReply {
             return Err(ReadFault::Upstream(error_text(error)));
         }
         let choice = self.choices.into_iter().flatten().next();
-        let choice = choice.ok_or_else(|| ReadFault::Malformed("it has no `choices`".into()))?;
+        let choice =
+            choice.ok_or_else(|| ReadFault::Malformed(word("it has no `choices`", "没有 `choices`").into()))?;
         let calls = choice.calls(operation)?;
         if calls.is_empty() {
             let (text, truncated) = choice.answer()?;
@@ -249,11 +251,12 @@ impl ChatReply {
     }
 }
 
-/// The message of a reply as the next request has it, alone in a JSON array.
+/// The message of a reply as the next request sends it back, alone in a JSON array.
 fn sent_back(body: &[u8]) -> Result<String, ReadFault> {
     let mut reply: Value = parse(body)?;
     let message = reply.pointer_mut("/choices/0/message").and_then(Value::as_object_mut);
-    let message = message.ok_or_else(|| ReadFault::Malformed("its choice has no `message`".into()))?;
+    let message = message
+        .ok_or_else(|| ReadFault::Malformed(word("its choice has no `message`", "其 choice 没有 `message`").into()))?;
     message.retain(|name, value| SENT_BACK.contains(&name.as_str()) && (name == "content" || !value.is_null()));
     message.entry("role").or_insert_with(|| "assistant".into());
     Ok(json!([message]).to_string())
@@ -262,7 +265,7 @@ fn sent_back(body: &[u8]) -> Result<String, ReadFault> {
 impl ChatChoice {
     /// The tools that are called, where they may be; none where a call was cut off.
     fn calls(&self, operation: Operation) -> Result<Vec<ToolCall>, ReadFault> {
-        let calls = self.message.as_ref().and_then(|said| said.tool_calls.as_deref()).unwrap_or_default();
+        let calls = self.message.as_ref().and_then(|message| message.tool_calls.as_deref()).unwrap_or_default();
         match (operation, calls.first()) {
             (_, None) => Ok(Vec::new()),
             (Operation::UseTools, _) if self.finish_reason.as_deref() == Some("length") => Ok(Vec::new()),
@@ -276,14 +279,16 @@ impl ChatChoice {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(ReadFault::Upstream(error_text(error)));
         }
-        let said = self.message.ok_or_else(|| ReadFault::Malformed("its choice has no `message`".into()))?;
-        if let Some(refusal) = said.refusal.filter(|text| !text.is_empty()) {
+        let message = self.message.ok_or_else(|| {
+            ReadFault::Malformed(word("its choice has no `message`", "其 choice 没有 `message`").into())
+        })?;
+        if let Some(refusal) = message.refusal.filter(|text| !text.is_empty()) {
             return Err(ReadFault::Refused(Some(refusal)));
         }
-        let text = without_thoughts(&said.content.map(ChatContent::text).unwrap_or_default());
+        let text = without_thoughts(&message.content.map(ChatContent::text).unwrap_or_default());
         match self.finish_reason.as_deref() {
             Some("error") => Err(ReadFault::Upstream("finish_reason `error`".into())),
-            Some("content_filter") => Err(ReadFault::Refused(Some("content filter".into()))),
+            Some("content_filter") => Err(ReadFault::Refused(Some(word("content filter", "内容过滤").into()))),
             Some("length") if text.is_empty() => Err(ReadFault::Truncated),
             _ if text.is_empty() => Err(ReadFault::Empty),
             reason => Ok((text, reason == Some("length"))),

@@ -18,13 +18,13 @@ pub(crate) struct FlatConversation<'a> {
     /// The system texts before anything else, joined.
     pub system: Option<String>,
     pub parts: Vec<ConversationPart<'a>>,
-    /// Where the last turn of the first step begins in `parts`: what is before is shared with other questions.
+    /// Where the last turn of the first step begins in `parts`. The parts before it are shared with other questions.
     pub last_turn: usize,
 }
 
 #[derive(Debug)]
 pub(crate) enum ConversationPart<'a> {
-    /// By the user or the assistant; system texts in the middle are labelled and spoken by the user.
+    /// A text by the user or the assistant. System texts in the middle are labelled and attributed to the user.
     Text(Role, Cow<'a, str>),
     /// Tool calls, each answered by one of the `Result`s that follow; the text said with them may be empty.
     Calls(Cow<'a, str>, Vec<&'a ToolCall>),
@@ -32,17 +32,18 @@ pub(crate) enum ConversationPart<'a> {
         call: &'a str,
         text: &'a str,
     },
+    /// Stored items of a compaction.
     Items(Vec<&'a RawValue>),
-    /// What the model said in an earlier step, with the calls whose results follow.
+    /// The reply of the model in an earlier step, with the calls whose results follow.
     Reply(Vec<&'a RawValue>),
     Results(&'a [CallResult]),
 }
 
-/// How a dialect takes a history.
+/// How a dialect renders a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HistoryStyle {
-    /// Tool calls as such; neighbouring text turns of one speaker are one message, since many a model's template
-    /// wants its speakers to alternate.
+    /// Tool calls as such; neighbouring text turns of one speaker are one message, since many chat templates require that
+    /// speakers alternate.
     NativeCalls,
     /// Tool calls as text; every turn by itself.
     CallsAsText,
@@ -60,12 +61,12 @@ pub(crate) fn conversation(call: &Call, style: HistoryStyle) -> Result<FlatConve
         let after_text = std::mem::replace(&mut was_text, matches!(turn, Turn::Text { .. }));
         match turn {
             Turn::Text { role, text } => {
-                whole.say(*role, Cow::Borrowed(text));
+                whole.push_said(*role, Cow::Borrowed(text));
                 if style == HistoryStyle::NativeCalls && after_text {
                     whole.join_neighbours();
                 }
             }
-            Turn::Messages(messages) => whole.recorded(messages, style),
+            Turn::Messages(messages) => whole.push_recorded(messages, style),
             Turn::Items(items) => whole.parts.push(ConversationPart::Items(elements(items)?)),
             Turn::Reply(items) => {
                 is_first_step = false;
@@ -81,7 +82,7 @@ pub(crate) fn conversation(call: &Call, style: HistoryStyle) -> Result<FlatConve
 }
 
 impl<'a> FlatConversation<'a> {
-    fn say(&mut self, role: Role, text: Cow<'a, str>) {
+    fn push_said(&mut self, role: Role, text: Cow<'a, str>) {
         if text.trim().is_empty() {
             return;
         }
@@ -93,13 +94,13 @@ impl<'a> FlatConversation<'a> {
                 }
                 None => self.system = Some(text.into_owned()),
             },
-            Role::System => self.text(Role::User, format!("[system message]\n{text}").into()),
-            Role::User | Role::Assistant => self.text(role, text),
-            Role::Tool => self.text(Role::User, format!("[tool result]\n{text}").into()),
+            Role::System => self.push_text(Role::User, format!("[system message]\n{text}").into()),
+            Role::User | Role::Assistant => self.push_text(role, text),
+            Role::Tool => self.push_text(Role::User, format!("[tool result]\n{text}").into()),
         }
     }
 
-    fn text(&mut self, speaker: Role, text: Cow<'a, str>) {
+    fn push_text(&mut self, speaker: Role, text: Cow<'a, str>) {
         self.parts.push(ConversationPart::Text(speaker, text));
     }
 
@@ -113,7 +114,7 @@ impl<'a> FlatConversation<'a> {
         }
     }
 
-    fn recorded(&mut self, messages: &'a [Message], style: HistoryStyle) {
+    fn push_recorded(&mut self, messages: &'a [Message], style: HistoryStyle) {
         let native = match style {
             HistoryStyle::NativeCalls => native_calls(messages, |_| true),
             HistoryStyle::CallsAsBlocks => native_calls(messages, fits_block),
@@ -121,14 +122,14 @@ impl<'a> FlatConversation<'a> {
         };
         for message in messages {
             match message.role {
-                Role::Assistant => self.assistant(message, &native),
-                Role::Tool => self.result(message, &native),
-                role => self.say(role, Cow::Borrowed(&message.content)),
+                Role::Assistant => self.push_assistant(message, &native),
+                Role::Tool => self.push_result(message, &native),
+                role => self.push_said(role, Cow::Borrowed(&message.content)),
             }
         }
     }
 
-    fn assistant(&mut self, message: &'a Message, native: &HashSet<&str>) {
+    fn push_assistant(&mut self, message: &'a Message, native: &HashSet<&str>) {
         let (calls, as_text): (Vec<_>, Vec<_>) =
             message.tool_calls.iter().partition(|c| native.contains(c.id.as_str()));
         let mut text = Cow::Borrowed(message.content.as_str());
@@ -140,32 +141,32 @@ impl<'a> FlatConversation<'a> {
             text.to_mut().push_str(&format!("[tool call {}] {name}\n{arguments}", call.id));
         }
         if calls.is_empty() {
-            self.say(Role::Assistant, text);
+            self.push_said(Role::Assistant, text);
         } else {
             self.parts.push(ConversationPart::Calls(text, calls));
         }
     }
 
-    fn result(&mut self, message: &'a Message, native: &HashSet<&str>) {
+    fn push_result(&mut self, message: &'a Message, native: &HashSet<&str>) {
         let call = message.tool_call_id.as_deref().unwrap_or("");
         let text = message.content.as_str();
         if native.contains(call) {
             self.parts.push(ConversationPart::Result { call, text });
         } else {
             let text = if text.is_empty() { "(empty)" } else { text };
-            self.text(Role::User, format!("[tool result {call}]\n{text}").into());
+            self.push_text(Role::User, format!("[tool result {call}]\n{text}").into());
         }
     }
 }
 
-/// Whether Anthropic takes a call as a block: it restricts ids, and arguments are an object.
+/// Whether Anthropic takes a call as a block: it restricts ids and requires an object of arguments.
 fn fits_block(call: &ToolCall) -> bool {
     let arguments: Result<HashMap<String, &RawValue>, _> = serde_json::from_str(&call.function.arguments);
     let is_plain = call.id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     !call.id.is_empty() && is_plain && arguments.is_ok()
 }
 
-/// The calls that `fits` and whose result is in the run of tool messages right after them.
+/// The ids of the calls that `fits` accepts and whose result is in the run of tool messages directly after them.
 fn native_calls(messages: &[Message], fits: impl Fn(&ToolCall) -> bool) -> HashSet<&str> {
     let mut native = HashSet::new();
     for (index, message) in messages.iter().enumerate() {
@@ -213,7 +214,7 @@ mod tests {
     }
 
     fn shape(conversation: &FlatConversation<'_>) -> Vec<String> {
-        let one = |part: &ConversationPart<'_>| match part {
+        let describe = |part: &ConversationPart<'_>| match part {
             ConversationPart::Text(speaker, text) => format!("{}: {text}", speaker.name()),
             ConversationPart::Calls(text, calls) => {
                 format!("calls {:?} {text}", calls.iter().map(|c| c.id.as_str()).collect::<Vec<_>>())
@@ -222,11 +223,11 @@ mod tests {
             ConversationPart::Items(items) | ConversationPart::Reply(items) => format!("items {}", items.len()),
             ConversationPart::Results(results) => format!("results {}", results.len()),
         };
-        conversation.parts.iter().map(one).collect()
+        conversation.parts.iter().map(describe).collect()
     }
 
     #[test]
-    fn only_whole_pairs_stay_native() {
+    fn only_calls_with_their_result_stay_native() {
         let call = call(vec![Turn::Messages(recorded().into())]);
         assert_eq!(
             shape(&conversation(&call, HistoryStyle::NativeCalls).unwrap()),

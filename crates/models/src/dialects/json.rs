@@ -1,19 +1,21 @@
-//! What all dialects need to read a body leniently: counts that may be missing or odd, errors in any shape.
+//! Lenient reading of bodies for all dialects: counts that may be missing or odd, errors in any shape.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::call::ReadFault;
+use base::locale::word;
+use base::say;
 use base::text::one_line;
 use base::units::{Tokens, Usage};
 
-/// Reads a body as `T`; what is no JSON of that shape is malformed, with its beginning quoted.
+/// Reads a body as `T`. Any other body is malformed; the fault quotes its beginning.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ReadFault> {
     serde_json::from_slice(body).map_err(|e| {
         if body.iter().all(u8::is_ascii_whitespace) {
-            return ReadFault::Malformed("the body is empty".into());
+            return ReadFault::Malformed(word("the body is empty", "正文为空").into());
         }
-        ReadFault::Malformed(format!("{e}; it begins with `{}`", beginning(body, 80)))
+        ReadFault::Malformed(say!("{e}; it begins with `{}`", "{e}；开头为 `{}`", beginning(body, 80)))
     })
 }
 
@@ -25,14 +27,14 @@ pub(crate) fn beginning(body: &[u8], limit: usize) -> String {
     if body.len() > limit { format!("{line}…") } else { line }
 }
 
-/// A count that may be missing, null, a float or nonsense: only a whole number of tokens is known.
+/// Reads a count that may be missing, null, a float or nonsense: anything but a whole number is unknown.
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Tokens>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let whole = value.as_u64().or_else(|| value.as_f64().filter(|f| *f >= 0.0 && f.fract() == 0.0).map(|f| f as u64));
     Ok(whole.map(Tokens))
 }
 
-/// A field of which only some shape is of use: any other shape counts as absent.
+/// Reads a field that counts as absent unless it has the shape of `T`.
 pub(crate) fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
@@ -40,7 +42,7 @@ pub(crate) fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>
     Ok(T::deserialize(value).ok())
 }
 
-/// What the tokens of a prompt or a reply were, as both of OpenAI's APIs report it.
+/// Details of the tokens of a prompt or a reply, as both of OpenAI's APIs report them.
 #[derive(Clone, Copy, Default, Deserialize)]
 pub(crate) struct TokenDetails {
     #[serde(default, deserialize_with = "count")]
@@ -69,7 +71,7 @@ pub(crate) fn openai_usage(
     }
 }
 
-/// What an error value says, whatever its shape: an object, a string, an object in an array, `detail`.
+/// The message of an error value of any shape: an object, a string, an object in an array, `detail`.
 pub(crate) fn error_text(error: &Value) -> String {
     match error {
         Value::String(text) => text.clone(),

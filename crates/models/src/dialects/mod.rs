@@ -42,8 +42,9 @@ pub fn request(spec: &ProviderSpec, call: &Call) -> Result<HttpRequest, BuildFau
     }
 }
 
-/// Reads the body of a successful reply, or what the built-in rules wrote; done again at every use of a kept one. `expected` is the first value of
-/// [`estimate`](super::estimate()) for the call that was sent; with it a prompt that Ollama cut is noticed.
+/// Reads the body of a successful reply, or what the built-in rules wrote. A stored reply is read again at every use.
+/// `expected` is the first value of [`estimate`](super::estimate()) for the call that was sent; with it a prompt that Ollama
+/// cut is noticed.
 pub fn read(
     dialect: Dialect,
     operation: Operation,
@@ -62,7 +63,7 @@ pub fn read(
         }
         Dialect::OpenaiResponses => responses::open(body)?.completion(operation),
         Dialect::Anthropic => anthropic::open(body)?.completion(operation),
-        // The built-in rules write their words as they are.
+        // The built-in rules write plain text.
         Dialect::Lexical => {
             let text = std::str::from_utf8(body).map_err(|e| ReadFault::Malformed(e.to_string()))?;
             Ok(Completion { text: text.to_owned(), items: None, calls: Vec::new(), truncated: false })
@@ -70,7 +71,7 @@ pub fn read(
     }
 }
 
-/// What a reply is billed by, without a look at what it answers.
+/// Reads what a reply is billed by, whether or not it is an answer.
 pub fn read_billing(dialect: Dialect, body: &[u8]) -> Billing {
     match dialect {
         Dialect::OpenaiChat => billing::<chat::ChatUsage>(body),
@@ -80,7 +81,7 @@ pub fn read_billing(dialect: Dialect, body: &[u8]) -> Billing {
     }
 }
 
-/// Every dialect names model and usage in the same place.
+/// Reads the billing of a reply: every dialect has model and usage in the same place.
 fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
     #[derive(Deserialize)]
     #[serde(bound = "U: DeserializeOwned")]
@@ -92,8 +93,8 @@ fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
         #[serde(default, deserialize_with = "lenient")]
         service_tier: Option<String>,
     }
-    let signed = serde_json::from_slice::<BilledReply<U>>(body).ok();
-    signed.map_or_else(Billing::default, |BilledReply { model, usage, service_tier }| Billing {
+    let reply = serde_json::from_slice::<BilledReply<U>>(body).ok();
+    reply.map_or_else(Billing::default, |BilledReply { model, usage, service_tier }| Billing {
         model,
         service_tier,
         usage: usage.map(U::into).unwrap_or_default(),
@@ -103,18 +104,18 @@ fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
 /// Prompts under this size vary too much to distinguish truncation from differences of tokenizers.
 const MIN_JUDGED_PROMPT: u64 = 500;
 
-/// The reported and the expected size of a prompt of which the provider counted too little for any tokenizer.
+/// The reported and the expected size of a prompt, if the provider reports fewer tokens than any tokenizer finds.
 pub(crate) fn missing_prompt(usage: &Usage, expected: Option<Tokens>) -> Option<(Tokens, Tokens)> {
     let (reported, expected) = (usage.input?, expected?);
     let is_missing = expected.0 > MIN_JUDGED_PROMPT && reported.0.saturating_mul(10) < expected.0.saturating_mul(7);
     is_missing.then_some((reported, expected))
 }
 
-/// The items of a reply with its calls numbered from `first`: vendors give random ids, and requests that are equal but for
-/// them are to be equal. Items without calls stay byte for byte as they are.
+/// Numbers the calls in the items of a reply from `first`: vendors give random ids, and requests must not differ in those
+/// alone. Items without calls stay as they are, byte for byte.
 ///
 /// # Errors
-/// Items that are no JSON array.
+/// The items are no JSON array.
 pub fn renumber_calls(dialect: Dialect, items: &str, first: usize) -> Result<String, ReadFault> {
     let items: Vec<&RawValue> = serde_json::from_str(items).map_err(|error| ReadFault::Malformed(error.to_string()))?;
     let mut number = first;

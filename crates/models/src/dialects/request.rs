@@ -1,4 +1,4 @@
-//! A request on its way to an endpoint, and why one cannot be built.
+//! A request that is ready to send, and why one cannot be built.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -6,6 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::call::{Call, Operation};
 use crate::spec::{Dialect, Lane};
+use base::locale::word;
+use base::say;
 
 /// A request ready to send, made once: every retry sends these bytes. All operations are a POST.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +37,7 @@ pub enum Auth {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildFault {
     /// The dialect knows no such operation.
-    #[error("an endpoint of kind `{}` cannot do this ({operation:?})", .dialect.name())]
+    #[error("{}", say!("an endpoint of kind `{}` cannot do this ({operation:?})", "kind 为 `{}` 的端点做不到这个（{operation:?}）", dialect.name()))]
     Unsupported {
         /// The dialect of the endpoint.
         dialect: Dialect,
@@ -43,26 +45,26 @@ pub enum BuildFault {
         operation: Operation,
     },
     /// Items that belong to another dialect.
-    #[error("items compacted by another provider cannot be sent to an endpoint of kind `{}`", .0.name())]
+    #[error("{}", say!("items compacted by another provider cannot be sent to an endpoint of kind `{}`", "其他服务商压缩的项不能发送给 kind 为 `{}` 的端点", _0.name()))]
     ForeignItems(Dialect),
     /// Items that are not what a provider returns.
-    #[error("the stored items to send back are no JSON array: {0}")]
+    #[error("{}", say!("the stored items to send back are no JSON array: {_0}", "保存的待送回的项不是 JSON 数组：{_0}"))]
     Items(String),
-    #[error("the conversation to send is empty")]
     /// There is nothing to send.
+    #[error("{}", word("the conversation to send is empty", "要发送的对话为空"))]
     Empty,
     /// A value that JSON cannot hold.
-    #[error("the request could not be written as JSON: {0}")]
+    #[error("{}", say!("the request could not be written as JSON: {_0}", "无法把请求写成 JSON：{_0}"))]
     Json(String),
 }
 
-/// The tier that OpenAI's dialects name in a request of the flex lane.
+/// The service tier of a request of the flex lane, in OpenAI's dialects.
 pub(crate) fn service_tier(call: &Call) -> Option<&'static str> {
     (call.lane == Lane::Flex).then(|| Lane::Flex.name())
 }
 
-pub(crate) fn body(value: &impl Serialize) -> Result<Bytes, BuildFault> {
-    /// Most bodies fit, so that they do not move while they grow.
+pub(crate) fn write_body(value: &impl Serialize) -> Result<Bytes, BuildFault> {
+    /// Most bodies fit, so they do not move while they grow.
     const USUAL: usize = 16 << 10;
     let mut bytes = Vec::with_capacity(USUAL);
     serde_json::to_writer(&mut bytes, value).map_err(|e| BuildFault::Json(e.to_string()))?;

@@ -1,4 +1,4 @@
-//! OpenAI Responses, and `/responses/compact`, whose items go back in as they came.
+//! OpenAI Responses, and `/responses/compact`, whose items go back as they came.
 //!
 //! Never sent: `truncation`, which may drop the oldest items without saying so.
 
@@ -12,7 +12,9 @@ use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use crate::tools::{Tool, ToolOffer};
+use base::locale::word;
 use base::message::ToolCall;
+use base::say;
 use base::units::{Tokens, Usage};
 
 #[derive(Serialize)]
@@ -90,7 +92,7 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
     let settings = &call.settings;
     // The compact endpoint takes no setting at all.
     let generate = call.operation != Operation::Compact;
-    request::body(&ResponsesRequest {
+    request::write_body(&ResponsesRequest {
         model: &call.model.0,
         store: generate.then_some(false),
         instructions: call.instructions.as_deref().or(conversation.system.as_deref()),
@@ -101,7 +103,7 @@ fn body(call: &Call, is_vendor: bool) -> Result<bytes::Bytes, BuildFault> {
         text: call.schema.as_deref().filter(|_| generate).map(text_format),
         tools: call.tools.as_ref().map(tools),
         tool_choice: call.tools.as_ref().filter(|offer| !offer.is_open).map(|_| "none"),
-        // What is not stored at the vendor must come back with the next step.
+        // The vendor stores no reasoning, so it must go back with the next step.
         include: (call.operation == Operation::UseTools).then_some(["reasoning.encrypted_content"]),
         service_tier: request::service_tier(call),
         prompt_cache_key: call.prompt_cache_key().filter(|_| generate && is_vendor),
@@ -166,7 +168,7 @@ pub(crate) struct ResponsesReply<'a> {
     output: Option<&'a RawValue>,
 }
 
-/// What this dialect says a call used.
+/// The usage of a call as this dialect reports it.
 #[derive(Clone, Copy, Deserialize)]
 pub(crate) struct ResponsesUsage {
     #[serde(default, deserialize_with = "count")]
@@ -198,7 +200,7 @@ struct OutputItem {
 }
 
 impl OutputItem {
-    /// The call of a function that it is.
+    /// The call of a function, if the item is one.
     fn call(&self) -> Option<ToolCall> {
         let is_call = self.kind.as_deref() == Some("function_call");
         let (id, name) = self.call_id.as_deref().zip(self.name.as_deref()).filter(|_| is_call)?;
@@ -231,7 +233,8 @@ impl ResponsesReply<'_> {
         if let Some(error) = self.error.as_ref().filter(|e| !e.is_null()) {
             return Err(upstream(error));
         }
-        let raw = self.output.ok_or_else(|| ReadFault::Malformed("it has no `output`".into()))?;
+        let raw =
+            self.output.ok_or_else(|| ReadFault::Malformed(word("it has no `output`", "没有 `output`").into()))?;
         let output: Vec<OutputItem> = parse_output(raw)?;
         if operation == Operation::Compact {
             let items = compacted(&output, raw)?;
@@ -258,7 +261,9 @@ impl ResponsesReply<'_> {
     fn is_truncated(&self) -> Result<bool, ReadFault> {
         let reason = self.incomplete_details.as_ref().and_then(|d| d["reason"].as_str());
         match (self.status.as_deref(), reason) {
-            (Some("incomplete"), Some("content_filter")) => Err(ReadFault::Refused(Some("content filter".into()))),
+            (Some("incomplete"), Some("content_filter")) => {
+                Err(ReadFault::Refused(Some(word("content filter", "内容过滤").into())))
+            }
             (Some("incomplete"), Some("max_output_tokens")) => Ok(true),
             (Some("completed") | None, _) => Ok(false),
             (Some("failed"), _) => Err(ReadFault::Upstream("status `failed`".into())),
@@ -269,10 +274,11 @@ impl ResponsesReply<'_> {
 
 /// Reads `output`, or a part of it.
 fn parse_output<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, ReadFault> {
-    serde_json::from_str(raw.get()).map_err(|error| ReadFault::Malformed(format!("its `output`: {error}")))
+    serde_json::from_str(raw.get())
+        .map_err(|error| ReadFault::Malformed(say!("its `output`: {error}", "其 `output`：{error}")))
 }
 
-/// Some errors inside a 200 are verdicts on the request, which the same bytes would meet again.
+/// The fault of an error inside a 200. Some are verdicts on the request: the same bytes would get the same one again.
 fn upstream(error: &Value) -> ReadFault {
     match error["code"].as_str() {
         Some("invalid_prompt" | "bio_policy" | "cyber_policy" | "content_filter") => {
@@ -282,8 +288,8 @@ fn upstream(error: &Value) -> ReadFault {
     }
 }
 
-/// The items of a reply as the next request has them. The vendor's ids of calls and messages would tie them to a reply
-/// that it has not stored.
+/// The items of a reply as the next request sends them back. The vendor's ids of calls and messages are left out: they
+/// would tie the items to a reply that it has not stored.
 fn sent_back(raw: &RawValue) -> Result<String, ReadFault> {
     let items: Vec<&RawValue> = parse_output(raw)?;
     let mut texts = Vec::with_capacity(items.len());
@@ -307,7 +313,7 @@ fn compacted(output: &[OutputItem], raw: &RawValue) -> Result<String, ReadFault>
     if compactions.any(|item| item.encrypted_content.is_some()) {
         Ok(raw.get().to_owned())
     } else {
-        Err(ReadFault::Malformed("its `output` holds no compaction item".into()))
+        Err(ReadFault::Malformed(word("its `output` holds no compaction item", "其 `output` 中没有压缩项").into()))
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct RatesPerMinute {
 }
 
 impl RatesPerMinute {
-    /// The part of each limit that one of so many has.
+    /// Each limit divided into this many parts; a part is at least 1.
     pub(crate) fn divided_by(self, parts: u64) -> RatesPerMinute {
         let [requests, tokens, input, output] = [self.requests, self.tokens, self.input, self.output]
             .map(|limit| limit.map(|limit| (limit / parts.max(1)).max(1)));
@@ -48,13 +48,16 @@ impl TokenDemand {
 /// The share of an allowed rate that is used, so that no minute exceeds it, bursts and network jitter included.
 const USED_SHARE: f64 = 0.985;
 
-/// No period of this length gets more than a second's part of the rate, because servers count by the second and the
-/// network moves requests together by some milliseconds.
+/// No period of this length gets more than a second's part of the rate. It is a little longer than a second, because servers
+/// count by the second and the network moves requests together by some milliseconds.
 const SECOND: Duration = Duration::from_millis(1010);
 
-/// Seconds of a rate that may be sent at once. Two requests may be, from 20 a second on: it makes up for late timers.
+/// Seconds of a rate that may be sent at once.
 const BURST: f64 = 0.03;
-const TIMER_BURST: (f64, f64) = (0.1, 2.0);
+/// Seconds of a rate that may be sent at once, up to [`TIMER_BURST_REQUESTS`]. So from 20 requests a second on, two may be
+/// sent at once, which makes up for late timers.
+const TIMER_BURST: f64 = 0.1;
+const TIMER_BURST_REQUESTS: f64 = 2.0;
 
 /// Governor's clock on tokio's time, so that tests can use virtual time.
 #[derive(Clone, Debug)]
@@ -73,17 +76,16 @@ type GovernorLimiter = governor::RateLimiter<NotKeyed, InMemoryState, TokioClock
 struct RequestQuota {
     limiter: GovernorLimiter,
     clock: TokioClock,
-    /// When the last requests were sent, at most those of one second.
+    /// When the last requests were sent, at most as many as one second allows.
     sent: VecDeque<Instant>,
     per_second: usize,
 }
 
 impl RequestQuota {
-    /// Spread evenly, with bursts that make up for late timers and exceed the rate of no second.
+    /// Spreads requests evenly, with bursts that make up for late timers but exceed the rate in no second.
     fn new(per_minute: u64) -> RequestQuota {
         let per_second = per_minute.max(1) as f64 * USED_SHARE / 60.0;
-        let (seconds, requests) = TIMER_BURST;
-        let burst = (per_second * BURST).max((per_second * seconds).min(requests));
+        let burst = (per_second * BURST).max((per_second * TIMER_BURST).min(TIMER_BURST_REQUESTS));
         let burst = NonZeroU32::new(burst as u32).unwrap_or(NonZeroU32::MIN);
         let quota = Quota::with_period(Duration::from_secs_f64(1.0 / per_second));
         let quota = quota.unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(burst);
@@ -121,7 +123,7 @@ pub(crate) struct RateBuckets {
 impl RateBuckets {
     pub(crate) fn new(allowed: RatesPerMinute, now: Instant) -> RateBuckets {
         let [tokens, input, output] = [allowed.tokens, allowed.input, allowed.output]
-            .map(|rate| rate.map(|rate| TokenBucket::new(rate as f64 * USED_SHARE, 1.0, now)));
+            .map(|rate| rate.map(|rate| TokenBucket::new(rate as f64 * USED_SHARE, now)));
         RateBuckets { requests: allowed.requests.map(RequestQuota::new), tokens, input, output }
     }
 
@@ -170,10 +172,10 @@ pub(crate) struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket that refills with `per_minute` tokens and holds those of `seconds`, one at least.
-    pub(crate) fn new(per_minute: f64, seconds: f64, now: Instant) -> TokenBucket {
+    /// A full bucket that refills with `per_minute` tokens and holds those of one second, at least one.
+    pub(crate) fn new(per_minute: f64, now: Instant) -> TokenBucket {
         let per_second = per_minute.max(1.0) / 60.0;
-        let size = (per_second * seconds).max(1.0);
+        let size = per_second.max(1.0);
         TokenBucket { per_second, size, level: size, at: now }
     }
 
@@ -241,7 +243,7 @@ mod tests {
     /// outstanding.
     fn used_share(reserved: u64, used: u64) -> f64 {
         let start = Instant::now();
-        let mut bucket = TokenBucket::new(PER_MINUTE as f64 * USED_SHARE, 1.0, start);
+        let mut bucket = TokenBucket::new(PER_MINUTE as f64 * USED_SHARE, start);
         let (mut now, mut total, mut outstanding) = (start, 0, VecDeque::new());
         while now < start + MINUTES * Duration::from_secs(60) {
             now += bucket.wait(reserved, now) + Duration::from_micros(1);
@@ -289,7 +291,7 @@ mod tests {
     #[test]
     fn a_request_larger_than_the_bucket_is_admitted_and_paid_off() {
         let start = Instant::now();
-        let mut bucket = TokenBucket::new(6000.0, 1.0, start);
+        let mut bucket = TokenBucket::new(6000.0, start);
         assert_eq!(bucket.wait(1000, start), Duration::ZERO);
         bucket.take(1000);
         assert_eq!(bucket.wait(1000, start), Duration::from_secs(10));
@@ -300,7 +302,7 @@ mod tests {
     #[test]
     fn a_refund_never_overfills() {
         let start = Instant::now();
-        let mut bucket = TokenBucket::new(6000.0, 1.0, start);
+        let mut bucket = TokenBucket::new(6000.0, start);
         bucket.settle(100_000, 0);
         bucket.take(100);
         assert!(bucket.wait(100, start) > Duration::ZERO);
@@ -314,7 +316,7 @@ mod tests {
         ) {
             let start = Instant::now();
             let (mut now, mut taken) = (start, 0);
-            let mut bucket = TokenBucket::new(per_minute as f64, 1.0, start);
+            let mut bucket = TokenBucket::new(per_minute as f64, start);
             for size in &sizes {
                 now += bucket.wait(*size, now) + Duration::from_nanos(1);
                 bucket.take(*size);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// Where an undeclared limit starts.
 const SLOW_START: f64 = 8.0;
 
-/// Cuts at most this often, however many requests of one episode fail.
+/// The least time between two cuts, however many requests of one episode fail.
 const EPISODE: Duration = Duration::from_secs(1);
 
 /// An adaptive limit on concurrent requests (additive increase, multiplicative decrease).
@@ -46,8 +46,8 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// A request that was sent at `sent` met an overloaded provider. What was sent before the last cut belongs to
-    /// the same episode.
+    /// Records that a request that was sent at `sent` met an overloaded provider. Requests sent before the last cut belong
+    /// to the same episode.
     pub(crate) fn overloaded(&mut self, sent: Instant, now: Instant) {
         let same_episode = self.last_cut.is_some_and(|cut| sent <= cut || now.duration_since(cut) < EPISODE);
         if !same_episode {

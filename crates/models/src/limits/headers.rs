@@ -33,21 +33,21 @@ impl Headers {
     pub(crate) fn new<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Headers {
         let prefixes =
             ["retry-after", "x-ratelimit-", "anthropic-ratelimit-", "x-should-retry", "x-request-id", "request-id"];
-        let own = all.map(|(name, value)| (name.to_ascii_lowercase(), redact(value.trim()).into_owned()));
-        Headers(own.filter(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix))).collect())
+        let lower = all.map(|(name, value)| (name.to_ascii_lowercase(), redact(value.trim()).into_owned()));
+        Headers(lower.filter(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix))).collect())
     }
 
     fn get(&self, name: &str) -> Option<&str> {
         self.joined([name, "", ""])
     }
 
-    /// The value of the header whose name is these parts together.
+    /// The value of the header whose name is the concatenation of `parts`.
     fn joined(&self, parts: [&str; 3]) -> Option<&str> {
-        let found = self
+        let header = self
             .0
             .iter()
             .find(|(name, _)| parts.iter().try_fold(name.as_str(), |rest, part| rest.strip_prefix(part)) == Some(""));
-        found.map(|(_, value)| value.as_str())
+        header.map(|(_, value)| value.as_str())
     }
 
     /// The provider's id of the request.
@@ -90,9 +90,9 @@ impl Headers {
         }
     }
 
-    fn openai(&self, what: &str) -> LimitWindow {
+    fn openai(&self, kind: &str) -> LimitWindow {
         let [limit, remaining, reset] =
-            ["limit-", "remaining-", "reset-"].map(|name| self.joined(["x-ratelimit-", name, what]));
+            ["limit-", "remaining-", "reset-"].map(|name| self.joined(["x-ratelimit-", name, kind]));
         LimitWindow {
             limit: limit.and_then(number),
             remaining: remaining.and_then(number),
@@ -100,9 +100,9 @@ impl Headers {
         }
     }
 
-    fn anthropic(&self, what: &str, now: SystemTime) -> LimitWindow {
+    fn anthropic(&self, kind: &str, now: SystemTime) -> LimitWindow {
         let [limit, remaining, reset] =
-            ["-limit", "-remaining", "-reset"].map(|name| self.joined(["anthropic-ratelimit-", what, name]));
+            ["-limit", "-remaining", "-reset"].map(|name| self.joined(["anthropic-ratelimit-", kind, name]));
         LimitWindow {
             limit: limit.and_then(number),
             remaining: remaining.and_then(number),

@@ -36,7 +36,7 @@ fn window(kind: LimitKind, announced: &AnnouncedLimits) -> LimitWindow {
     }
 }
 
-/// The one kind of which nothing remains.
+/// The kind of limit of which nothing remains; `None` if there are several or none.
 fn used_up(announced: &AnnouncedLimits) -> Option<LimitKind> {
     let mut used_up = LimitKind::ALL.into_iter().filter(|kind| window(*kind, announced).remaining == Some(0));
     used_up.next().filter(|_| used_up.next().is_none())
@@ -49,13 +49,13 @@ pub(crate) struct Ticket(u64);
 #[derive(Debug)]
 pub(crate) struct LimitGroup {
     epoch: Instant,
-    /// Processes that share what the provider announces.
+    /// The number of processes that share the limits that the provider announces.
     sharers: NonZeroU32,
     estimators: Mutex<[RateEstimator; 4]>,
 }
 
 impl LimitGroup {
-    /// `is_declared`: the user declared a request rate, so that the start need not be slow.
+    /// `is_declared`: the user declared a request rate, so the start need not be slow.
     pub(crate) fn new(is_declared: bool, sharers: NonZeroU32) -> LimitGroup {
         let tokens = RateEstimator::for_tokens();
         let estimators = [RateEstimator::for_requests(is_declared), tokens.clone(), tokens.clone(), tokens];
@@ -125,7 +125,7 @@ impl LimitGroup {
             if kind == refused {
                 estimator.refused(id, now, asked.map(|asked| asked.as_secs_f64()));
             } else if kind != LimitKind::Requests {
-                // It took no tokens.
+                // The request took no tokens.
                 estimator.withdrawn(id);
             }
         }

@@ -18,7 +18,7 @@ pub(crate) use buckets::{RatesPerMinute, TokenDemand};
 pub(crate) use concurrency_limit::ConcurrencyLimit;
 pub(crate) use headers::{AnnouncedLimits, Headers};
 pub(crate) use limit_group::{LimitGroup, Ticket};
-pub(crate) use rate_limiter::{Permit, RateLimiter, WaitTooLong};
+pub(crate) use rate_limiter::{Permit, RateLimiter};
 
 use std::time::Duration;
 

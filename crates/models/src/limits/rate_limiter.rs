@@ -26,7 +26,7 @@ use crate::retry::{RetryPolicy, longer};
 pub(crate) struct RateLimiter {
     /// The queue: tokio's mutex is fair.
     queue: tokio::sync::Mutex<()>,
-    /// Signalled when something changed that the head of the queue may wait for.
+    /// Signalled when something changes that the head of the queue may wait for.
     changed: Notify,
     /// The limits that the provider enforces on this model; an account has none of its own.
     group: Option<Arc<LimitGroup>>,
@@ -43,13 +43,13 @@ struct LimiterState {
     /// Whether a request waited for a slot since the last reply.
     saturated: bool,
     paused_until: Option<Instant>,
-    /// Consecutive failures of any request.
+    /// Consecutive failures of all requests.
     failures: u32,
     /// Whether the provider ever answered, for any of its models.
     has_worked: Arc<AtomicBool>,
     /// Consecutive pauses that we chose ourselves, without a reply between them.
     pauses: u32,
-    /// Nothing gets through: one request at a time probes whether that is over.
+    /// Nothing gets through. One request at a time probes whether that is over.
     unavailable: bool,
     /// The provider's message at the last failure.
     last_error: String,
@@ -91,10 +91,6 @@ impl Blocker {
     }
 }
 
-/// What a provider asks to wait for is longer than the caller waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WaitTooLong(pub Duration);
-
 /// The right to send one request. Dropping it frees the slot.
 #[derive(Debug)]
 pub(crate) struct Permit<'a> {
@@ -103,7 +99,7 @@ pub(crate) struct Permit<'a> {
 }
 
 impl Permit<'_> {
-    /// The request in the limit group of its model.
+    /// The ticket of the request in the limit group of its model.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         self.ticket
     }
@@ -141,13 +137,13 @@ impl RateLimiter {
         RateLimiter { queue, changed, group: None, state }
     }
 
-    /// Shares with the provider's other models the knowledge that the provider works.
+    /// Shares with the provider's other models whether the provider ever worked.
     pub(crate) fn sharing_history(self, has_worked: &Arc<AtomicBool>) -> RateLimiter {
         self.state().has_worked = has_worked.clone();
         self
     }
 
-    /// Keeps to the limits of `group` too.
+    /// Also keeps to the limits of `group`.
     pub(crate) fn within(self, group: Arc<LimitGroup>) -> RateLimiter {
         RateLimiter { group: Some(group), ..self }
     }
@@ -189,29 +185,33 @@ impl RateLimiter {
     /// Waits here, then at `account`. At most one request is between the two.
     ///
     /// # Errors
-    /// The provider imposes a wait longer than `longest`. Whoever waits behind finds out in turn, at once.
+    /// The wait that the provider imposes, if it is longer than `longest`. The requests queued behind get the same error
+    /// at once, one after the other.
     pub(crate) async fn acquire<'a>(
         &'a self,
         account: &'a RateLimiter,
         need: TokenDemand,
         longest: Duration,
-    ) -> Result<(Permit<'a>, Permit<'a>), WaitTooLong> {
+    ) -> Result<(Permit<'a>, Permit<'a>), Duration> {
         let _turn = self.queue.lock().await;
         let permit = self.admit(need, longest).await?;
         let _account_turn = account.queue.lock().await;
         Ok((permit, account.admit(need, longest).await?))
     }
 
-    async fn admit(&self, need: TokenDemand, longest: Duration) -> Result<Permit<'_>, WaitTooLong> {
+    async fn admit(&self, need: TokenDemand, longest: Duration) -> Result<Permit<'_>, Duration> {
         loop {
             let admitted = self.state().admit(need, self.group.as_deref(), Instant::now());
-            match admitted {
+            let blocker = match admitted {
                 Ok(ticket) => return Ok(Permit { limiter: self, ticket }),
-                Err(blocker) if blocker.imposed().is_some_and(|wait| wait > longest) => {
-                    return Err(WaitTooLong(blocker.imposed().unwrap_or_default()));
-                }
-                Err(Blocker::Concurrency) => self.changed.notified().await,
-                Err(Blocker::Pause(wait) | Blocker::Rate(wait) | Blocker::ProviderLimit(wait)) => {
+                Err(blocker) => blocker,
+            };
+            if let Some(wait) = blocker.imposed().filter(|wait| *wait > longest) {
+                return Err(wait);
+            }
+            match blocker {
+                Blocker::Concurrency => self.changed.notified().await,
+                Blocker::Pause(wait) | Blocker::Rate(wait) | Blocker::ProviderLimit(wait) => {
                     tokio::select! {
                         () = tokio::time::sleep(wait.min(LONGEST_SLEEP)) => {}
                         () = self.changed.notified() => {}
@@ -236,8 +236,8 @@ impl RateLimiter {
         self.changed.notify_one();
     }
 
-    /// Records the failure of a request that was sent at `sent`. Returns how long all requests are held back because
-    /// of it, if they are. A refusal by a rate limit delays its own call alone; the rate is the business of the group.
+    /// Records the failure of a request that was sent at `sent`. Returns how long it holds all requests back, if it does. A
+    /// refusal by a rate limit delays only its own call; the limit group adapts the rate.
     pub(crate) fn failed(
         &self,
         error: &AttemptError,
@@ -294,7 +294,7 @@ impl RateLimiter {
 
 /// Consecutive failures after which a provider that once worked counts as unavailable.
 const FAILURES_OF_AN_OUTAGE: u32 = 5;
-/// Another model of the group may shorten a wait, so that none is slept through.
+/// The longest sleep before the limits are looked at again, because another model of the group may shorten a wait.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 impl LimiterState {
@@ -333,9 +333,9 @@ impl LimiterState {
         group.map(|group| group.admit(need)).transpose().map_err(Blocker::ProviderLimit)
     }
 
-    /// Pauses all requests if `error` gives reason to. The pause counts as no failed attempt of a call where the
-    /// provider asked for it, or where the provider worked before and will again. A provider that never answered gets
-    /// no such credit.
+    /// Pauses all requests if `error` gives reason to. Returns the pause unless it counts as a failed attempt of the call.
+    /// It does not if the provider asked for it, or if the provider worked before and will again; a provider that never
+    /// answered gets no such credit.
     fn pause_after(&mut self, error: &AttemptError, now: Instant, policy: &RetryPolicy) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
         self.last_error.clone_from(&error.message);
@@ -355,7 +355,8 @@ impl LimiterState {
         self.has_worked.load(Ordering::Relaxed)
     }
 
-    /// Doubles with each consecutive pause. A failure during a pause starts no new one.
+    /// The length of a pause that we choose. It doubles with each consecutive pause; a failure during a pause starts no new
+    /// one.
     fn backoff_pause(&mut self, now: Instant, policy: &RetryPolicy) -> Duration {
         if let Some(left) = self.paused_for(now) {
             return left;

@@ -31,7 +31,7 @@ fn seconds(n: u64) -> Duration {
 async fn crowd(limiter: &RateLimiter, count: u32, need: TokenDemand, latency: Duration) -> Vec<Duration> {
     let start = Instant::now();
     let inner = wide();
-    let one = async |_| {
+    let request = async |_| {
         let permits = limiter.acquire(&inner, need, PATIENCE).await.unwrap();
         let at = start.elapsed();
         tokio::time::sleep(latency).await;
@@ -39,7 +39,7 @@ async fn crowd(limiter: &RateLimiter, count: u32, need: TokenDemand, latency: Du
         limiter.succeeded(None, &AnnouncedLimits::default());
         at
     };
-    join_all((0..count).map(one)).await
+    join_all((0..count).map(request)).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,8 +80,9 @@ async fn a_request_larger_than_any_burst_is_admitted_in_order() {
         order.lock().unwrap().push(name);
     };
     let large = TokenDemand { input: 5000, output: 5000 };
-    let one = async |name| acquire(name, if name == 3 { large } else { TokenDemand { input: 50, output: 0 } }).await;
-    join_all((0..8).map(one)).await;
+    let request =
+        async |name| acquire(name, if name == 3 { large } else { TokenDemand { input: 50, output: 0 } }).await;
+    join_all((0..8).map(request)).await;
     assert_eq!(*order.lock().unwrap(), (0..8).collect::<Vec<_>>());
 }
 
@@ -160,7 +161,7 @@ async fn an_unavailable_provider_is_probed_one_request_at_a_time_until_it_is_bac
     let back = start + seconds(300);
     limiter.succeeded(None, &AnnouncedLimits::default());
     let tries = Mutex::new(0);
-    let one = async |_| {
+    let request = async |_| {
         let mut charged = 0;
         loop {
             let permits = limiter.acquire(&inner, SMALL, PATIENCE).await.unwrap();
@@ -176,7 +177,7 @@ async fn an_unavailable_provider_is_probed_one_request_at_a_time_until_it_is_bac
             charged += u32::from(limiter.failed(&gone, None, sent, &AnnouncedLimits::default(), &policy).is_none());
         }
     };
-    let charged = join_all((0..50).map(one)).await;
+    let charged = join_all((0..50).map(request)).await;
     assert!(charged.iter().all(|charged| *charged <= 1), "{charged:?}");
     let tries = *tries.lock().unwrap();
     assert!(tries < 130, "{tries} requests for 50 answers");
@@ -222,7 +223,7 @@ async fn concurrency_shrinks_until_the_provider_accepts_it() {
     limiter.succeeded(None, &AnnouncedLimits::default());
     let (start, busy) = (Instant::now(), Mutex::new(0));
     let too_many = || classify(429, br#"{"error":{"message":"too many concurrent requests"}}"#);
-    let one = async |_| {
+    let request = async |_| {
         let mut charged = 0;
         loop {
             let permits = limiter.acquire(&inner, SMALL, PATIENCE).await.unwrap();
@@ -239,7 +240,7 @@ async fn concurrency_shrinks_until_the_provider_accepts_it() {
                 u32::from(limiter.failed(&too_many(), None, sent, &AnnouncedLimits::default(), &policy).is_none());
         }
     };
-    let charged = join_all((0..400).map(one)).await;
+    let charged = join_all((0..400).map(request)).await;
     assert_eq!(charged.iter().max(), Some(&0));
     let ideal = 400.0 / 5.0 * 0.2;
     assert!(start.elapsed().as_secs_f64() < ideal * 3.0, "{:?} where {ideal} s would do", start.elapsed());
@@ -276,11 +277,7 @@ async fn an_outage_ends_calls_as_unreachable_and_other_errors_end_one_call() {
     limiter.succeeded(None, &AnnouncedLimits::default());
     assert_eq!(last(&limiter, unsent()), ErrorClass::Transient, "it worked a moment ago");
     (0..5).for_each(|_| _ = limiter.failed(&unsent(), None, Instant::now(), &AnnouncedLimits::default(), &policy));
-    assert_eq!(
-        last(&limiter, unsent()),
-        ErrorClass::Unreachable,
-        "it is unavailable for longer than anyone wait_reason"
-    );
+    assert_eq!(last(&limiter, unsent()), ErrorClass::Unreachable, "it is unavailable for longer than anyone waits");
     assert_eq!(last(&limiter, AttemptError::new(ErrorClass::Malformed, "x")), ErrorClass::Malformed);
 }
 

@@ -9,7 +9,7 @@ use crate::simulator::{Scripted, Seen, Simulator};
 
 const NONCE: &str = "AAAAAAAAAAAAAAAA";
 
-/// Creates a batch of every kind of generation at a vendor with these answers. Returns what arrived.
+/// Creates a batch of every kind of generation at a vendor that answers with `script`. Returns the requests that arrived.
 async fn created(dialect: Dialect, script: Vec<Scripted>) -> Vec<Seen> {
     let simulator = Simulator::scripted(script);
     let mut spec = spec(dialect, &format!("{}/v1", simulator.url()));

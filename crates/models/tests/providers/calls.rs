@@ -70,7 +70,7 @@ pub fn with_recorded_tools() -> Call {
     Call { turns, tools: ToolOffer::from_recorded(&declared), ..ask("") }
 }
 
-/// One of each: plain, judged, replayed, tuned, with the tools of a session.
+/// One call of each kind: plain, with a schema, replayed, with system texts, with the tools of a session.
 pub fn generations() -> Vec<Call> {
     let settings = Settings { max_output_tokens: Some(Tokens(400)), temperature: None, effort: Some("low".into()) };
     let tuned = Settings { temperature: Some(0.0), ..settings.clone() };
@@ -85,7 +85,7 @@ pub fn generations() -> Vec<Call> {
     ]
 }
 
-/// The first and the last step of a conversation with a tool; `reply` is what the model said in between.
+/// The first and the last step of a conversation with a tool; `reply` is the model's reply in between.
 pub fn steps(reply: &str) -> [Call; 2] {
     let parameters = json!({"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]});
     let tools: Arc<[Tool]> = Arc::new([Tool { name: "search".into(), description: "Searches.".into(), parameters }]);
@@ -101,13 +101,13 @@ pub const OPENAI_ITEMS: &str = r#"[{"id":"msg_0","type":"message","status":"comp
 
 pub const ANTHROPIC_ITEMS: &str = r#"[{"type":"compaction", "content":"The code is 4711.","signature":"E\u0075YB"}]"#;
 
-/// A question to a window that `items` open.
+/// A question after the stored `items` of a compaction.
 pub fn from_items(items: &str) -> Call {
     let turns = vec![say(Role::System, "Be brief."), Turn::Items(items.into()), say(Role::User, "Which code?")];
     Call { turns, ..ask("") }
 }
 
-/// A window to be compacted, the second time over.
+/// A conversation that is compacted for the second time.
 pub fn compaction(operation: Operation, items: &str) -> Call {
     let turns = vec![Turn::Items(items.into()), Turn::Messages(recorded())];
     Call { turns, operation, instructions: Some("Keep every code.".into()), ..ask("") }

@@ -293,7 +293,7 @@ fn any_history_however_torn_becomes_an_allowed_request() {
     outcome.unwrap();
 }
 
-/// The reply of a model that calls the tool, its request after it, and what is said to be withdrawn.
+/// Reads `reply`, which calls the tool. Returns the completion and the bodies of the first and the last step around it.
 fn with_a_tool(dialect: Dialect, url: &str, reply: &Value) -> (Completion, [Value; 2]) {
     let body = reply.to_string();
     let completion = read(dialect, Operation::UseTools, body.as_bytes(), None).unwrap();

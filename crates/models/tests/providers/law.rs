@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use crate::limited::{Asks, Limit, ProviderLimit, Rule, Unit};
 use crate::virtual_time::{World, run};
 
-/// The mean over seeds of the share of the allowed that was accepted in the first `end` seconds, and the share refused.
+/// Means over seeds: the accepted share of the allowed requests a second in the first `end` seconds, and the refused share
+/// of all requests.
 fn shares(world: &World, allowed: f64, end: f64) -> (f64, f64) {
     const SEEDS: u64 = 3;
     let unit = world.limits.first().map_or(Unit::Requests, |limit| limit.unit);
@@ -79,8 +80,8 @@ fn refusals_at_random_cost_about_their_share() {
     reaches(&World { refusal: 0.1, ..noisy }, (0.8, 14.0), (0.8, 11.5));
 }
 
-/// A refusal among the very first requests looks like a slow limit. That must be found out, whatever the seed: soon,
-/// unless a second one follows by chance.
+/// A refusal among the very first requests looks like a slow limit. Whatever the seed, this mistake must be found out, and
+/// soon unless a second refusal follows by chance.
 #[test]
 fn no_seed_of_random_refusals_collapses_the_rate() {
     let noisy = |limit: World| World { noise: 0.05, ..limit };
@@ -110,9 +111,9 @@ fn announced_limits_are_kept() {
 fn models_and_processes_share_a_limit_or_have_their_own() {
     let shared = World { models: 2, ..limited(Rule::Sliding(56.0, 1.0)) };
     reaches(&shared, (0.96, 1.5), (0.98, 0.5));
-    let own = Limit::new(Rule::Sliding(28.0, 1.0)).asking(Asks::Seconds(1.0));
-    let own = ProviderLimit { is_per_model: true, ..ProviderLimit::requests(own) };
-    let (share, refused) = shares(&World { models: 2, ..World::new(vec![own]) }, 560.0, 10.0);
+    let limit = Limit::new(Rule::Sliding(28.0, 1.0)).asking(Asks::Seconds(1.0));
+    let per_model = ProviderLimit { is_per_model: true, ..ProviderLimit::requests(limit) };
+    let (share, refused) = shares(&World { models: 2, ..World::new(vec![per_model]) }, 560.0, 10.0);
     assert!(share > 0.96 && refused < 0.02, "{share} with {refused}");
     let processes = World { processes: 8, ..limited(Rule::Sliding(56.0, 1.0)) };
     reaches(&processes, (0.95, 6.0), (0.95, 10.0));
@@ -140,7 +141,7 @@ fn a_changed_limit_is_found_again() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever a server allows, requests get through, and what is refused stays a small part.
+    /// Whatever a server allows, requests get through, and only a small part is refused.
     #[test]
     fn no_limit_stops_the_law(
         rate in 2.0f64..200.0,

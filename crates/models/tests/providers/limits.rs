@@ -19,14 +19,14 @@ fn client(spec: ProviderSpec) -> Client {
     Client::with_keys([Arc::new(spec)], |_| ApiKey::new("sk-none-of-them")).with_retry_policy(policy)
 }
 
-/// Asks `count` different questions, as many at once as the client lets; answers how many failed.
+/// Asks `count` different questions, as many at once as the client allows. Returns how many failed.
 async fn failures(client: &Client, count: usize) -> usize {
-    let one = async |index: usize| {
+    let fails = async |index: usize| {
         let call = ask(&format!("question {index}"));
         let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
         client.ask(&"sim".into(), &call, estimate(&call), &Unlimited, keep).await.is_err()
     };
-    let outcomes = futures::stream::iter((0..count).map(one)).buffer_unordered(count);
+    let outcomes = futures::stream::iter((0..count).map(fails)).buffer_unordered(count);
     outcomes.filter(|failed| ready(*failed)).count().await
 }
 
@@ -44,7 +44,7 @@ async fn faults_leave_no_call_unanswered_and_no_answer_asked_for_twice() {
 }
 
 #[tokio::test]
-async fn no_more_are_under_way_than_the_user_declared() {
+async fn no_more_requests_are_in_flight_than_the_user_declared() {
     let simulator = Simulator::start(Scenario { latency: Duration::from_millis(2), ..Scenario::default() });
     let mut spec = spec(Dialect::OpenaiChat, &simulator.url());
     spec.limits.max_in_flight = Some(5);
@@ -53,7 +53,7 @@ async fn no_more_are_under_way_than_the_user_declared() {
 }
 
 #[tokio::test]
-async fn a_provider_that_refuses_without_a_word_is_met_at_a_pace_it_takes() {
+async fn a_provider_that_refuses_without_naming_a_limit_answers_every_call() {
     let limit = ProviderLimit::requests(Limit::new(Rule::Bucket(1000.0, 20.0)));
     let limited = Scenario { limits: vec![limit], ..Scenario::default() };
     let simulator = Simulator::start(limited);
@@ -62,14 +62,16 @@ async fn a_provider_that_refuses_without_a_word_is_met_at_a_pace_it_takes() {
 }
 
 #[tokio::test]
-async fn a_provider_that_comes_back_finds_every_call_still_waiting() {
-    let limited = Scenario { style: Style::OpenAi, ..Scenario::default() };
-    let simulator = Simulator::start(limited);
+async fn calls_wait_for_a_provider_that_comes_back() {
+    let simulator = Simulator::start(Scenario { style: Style::OpenAi, ..Scenario::default() });
     let client = client(spec(Dialect::OpenaiChat, &simulator.url()));
     assert_eq!(failures(&client, 1).await, 0);
     simulator.set_away(true);
+    // While the provider is away, more requests reach it than there are calls.
     let returns = async {
-        tokio::time::sleep(Duration::from_millis(40)).await;
+        while simulator.counts().requests < 1 + 20 + 5 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         simulator.set_away(false);
     };
     let (failed, ()) = tokio::join!(failures(&client, 20), returns);

@@ -11,15 +11,15 @@ use stats::median;
 const POINTS: usize = 24;
 /// The lowest, unless system prompt and tools alone would take more than half of it.
 const LOWEST: f64 = 20_000.0;
-/// Costs within this share of the least are the same for all that such a simulation can tell.
+/// Such a simulation cannot tell costs within this share of the least apart.
 const FLAT: f64 = 0.02;
 
 /// What sessions cost together at one threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CostPoint {
-    /// Tokens of a request from which on the history before it is compacted; smaller windows lower it.
+    /// The history before a request of more tokens is compacted; smaller windows lower the threshold.
     pub threshold: u64,
-    /// Everything.
+    /// What they cost.
     #[serde(flatten)]
     pub cost: SimulatedSession,
 }
@@ -29,7 +29,7 @@ pub struct CostPoint {
 pub struct FlatRegion {
     /// The lowest of them.
     pub from: u64,
-    /// The highest; null where it is the highest that was simulated, at which no session is compacted but by its window.
+    /// The highest; null if it is the highest that was simulated, at which only windows force compactions.
     pub to: Option<u64>,
     /// The one in the middle, at which figures of the method are given.
     pub middle: u64,
@@ -40,9 +40,9 @@ pub struct FlatRegion {
 /// Cost by threshold.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CostCurve {
-    /// By rising threshold.
+    /// The points, by rising threshold.
     pub points: Vec<CostPoint>,
-    /// Where it is flat.
+    /// The thresholds that cost about the least.
     pub flat: FlatRegion,
 }
 
@@ -64,7 +64,8 @@ impl CostCurve {
         Some(CostCurve { points, flat })
     }
 
-    /// Whether the least is at the lowest threshold: only what is lost, which has no price here, speaks against a lower one.
+    /// Whether the flat region begins at the lowest threshold. Then only the loss of information, which has no price
+    /// here, speaks against a lower one.
     pub fn is_least_at_lowest(&self) -> bool {
         self.points.first().is_some_and(|point| point.threshold == self.flat.from)
     }
@@ -74,7 +75,7 @@ impl CostCurve {
         self.points.iter().find(|point| point.threshold == self.flat.middle)
     }
 
-    /// How a session goes in the middle of the flat region; `None` where nothing is compacted there.
+    /// The course of a session in the middle of the flat region; `None` if nothing is compacted there.
     pub(super) fn life(&self, growth: Option<f64>) -> Option<LifeCycle> {
         let SimulatedSession { compactions, freed, left, .. } = self.middle()?.cost;
         if compactions == 0 {

@@ -1,5 +1,5 @@
 //! What the logs themselves show: the bill by kind of token, what each compaction made the provider write again, and
-//! whether the arithmetic of the simulation gives the same bill back.
+//! whether the arithmetic of the simulation reproduces that bill.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ pub struct Rewrite {
 
 /// The rewrites of a session, in order.
 pub(super) fn rewrites(file: &str, steps: &SessionSteps, priced: Option<&PricedSession>) -> Vec<Rewrite> {
-    let found = steps.compactions.iter().filter_map(|compaction| {
+    let rewrites = steps.compactions.iter().filter_map(|compaction| {
         let step = steps.steps.get(compaction.step)?;
         let new = RequestTokens { read: 0, output: 0, ..step.tokens };
         Some(Rewrite {
@@ -79,7 +79,7 @@ pub(super) fn rewrites(file: &str, steps: &SessionSteps, priced: Option<&PricedS
             usd: priced.map(|session| session.cost(step.model, new).total()),
         })
     });
-    found.collect()
+    rewrites.collect()
 }
 
 /// How far the computed bill of a session is from the logged one.
@@ -136,21 +136,21 @@ impl BackTest {
         BackTest { formats: formats.collect(), sessions }
     }
 
-    /// Whether what is simulated of a format's sessions may be relied on.
+    /// Whether simulations of a format's sessions can be relied on.
     pub(super) fn holds(&self, format: Format) -> bool {
         self.formats.iter().any(|one| one.format == format.name() && one.holds)
     }
 }
 
 /// Computes what the cache served of each request from the sizes, times and compactions of the log, and compares it with
-/// the counters. Only what came before a request is used for it: of the system prompt, what earlier compactions and the
-/// start of the session showed.
+/// the counters. A request is computed only from what came before it: the size of the system prompt, for one, from the
+/// start of the session and earlier compactions.
 pub(super) fn back_test(file: &str, session: &PricedSession, lifetime: Option<f64>) -> Option<SessionError> {
     let (first, rest) = session.steps.steps.split_first()?;
     let mut cache = PromptCache::new(first.tokens, first.model, lifetime);
     let is_start = !session.steps.begins_midway && first.tokens.read > 0;
     let mut fixed: Vec<f64> = is_start.then_some(first.tokens.read as f64).into_iter().collect();
-    let (mut off, mut logged_usd) = (0.0, 0.0);
+    let (mut error_usd, mut logged_usd) = (0.0, 0.0);
     let (mut cache_read, mut uncached) = ([0; 2], [0; 2]);
     let mut before = first.tokens.input();
     for (place, step) in rest.iter().enumerate() {
@@ -167,7 +167,7 @@ pub(super) fn back_test(file: &str, session: &PricedSession, lifetime: Option<f6
             fixed.push(logged.read as f64);
         }
         let usd = session.cost(step.model, logged).of_input();
-        off += (session.cost(step.model, computed).of_input() - usd).abs();
+        error_usd += (session.cost(step.model, computed).of_input() - usd).abs();
         logged_usd += usd;
         for ((read, rest), tokens) in cache_read.iter_mut().zip(&mut uncached).zip([logged, computed]) {
             *read += tokens.read;
@@ -175,7 +175,13 @@ pub(super) fn back_test(file: &str, session: &PricedSession, lifetime: Option<f6
         }
         before = context;
     }
-    let error = if logged_usd > 0.0 { off / logged_usd } else { f64::from(u8::from(off > 0.0)) };
+    let error = if logged_usd > 0.0 {
+        error_usd / logged_usd
+    } else if error_usd > 0.0 {
+        1.0
+    } else {
+        0.0
+    };
     Some(SessionError {
         file: file.to_owned(),
         session: session.steps.session.clone(),
@@ -186,7 +192,7 @@ pub(super) fn back_test(file: &str, session: &PricedSession, lifetime: Option<f6
     })
 }
 
-/// Whether the history was thrown away without a compaction: the person began anew in the same session.
+/// Whether the history was thrown away without a compaction: the person started over in the same session.
 pub(super) fn is_reset(before: u64, now: u64) -> bool {
     now * 2 < before
 }

@@ -11,16 +11,16 @@ use stats::median;
 /// The name of the method that compacts as the sessions' own compactions did.
 pub const AS_RECORDED: &str = "as recorded";
 
-/// How large the context is that a method leaves.
+/// The size of the context that a method leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ContextSize {
-    /// All of the next request, as logs show it.
+    /// The size of the whole next request, as logs show it.
     Whole(u64),
-    /// What stands for the messages that were replaced: so many tokens, and so many more for each replaced one.
+    /// The size of what stands for the replaced messages: a line over their tokens.
     Line {
-        /// For none replaced.
+        /// Tokens where nothing is replaced.
         start: f64,
-        /// From 0 to 1.
+        /// Further tokens per replaced token, from 0 to 1.
         slope: f64,
     },
 }
@@ -30,7 +30,7 @@ pub enum ContextSize {
 pub enum RequestCost {
     /// No model is asked.
     Free,
-    /// Dollars for each replaced token, as measured.
+    /// Dollars per replaced token, as measured.
     Measured(f64),
     /// It is priced like another request of the session, with this many tokens of output.
     Priced {
@@ -50,9 +50,10 @@ pub struct CompactionMethod {
     pub cost: RequestCost,
     /// Seconds of one compaction; `None` if unknown.
     pub seconds: Option<f64>,
-    /// Tokens by which its context grows from one compaction of a session to the next; `None` with one each.
+    /// Tokens by which its context grows from one compaction of a session to the next; `None` if sessions have only
+    /// one.
     pub growth: Option<f64>,
-    /// The most tokens that it was measured on; `None` where sessions show it.
+    /// The most replaced tokens that it was measured on; `None` if its size comes from sessions.
     pub largest: Option<u64>,
 }
 
@@ -70,7 +71,7 @@ impl CompactionMethod {
         }
     }
 
-    /// Keeps everything.
+    /// The method that keeps everything.
     pub(super) fn none() -> CompactionMethod {
         let size = ContextSize::Line { start: 0.0, slope: 1.0 };
         let name = "none".to_owned();
@@ -81,10 +82,10 @@ impl CompactionMethod {
     pub(super) fn recorded<'s>(sessions: impl IntoIterator<Item = &'s PricedSession>) -> Option<CompactionMethod> {
         let (mut sizes, mut outputs, mut growths) = (Vec::new(), Vec::new(), Vec::new());
         for session in sessions {
-            let own = recorded_sizes(session);
-            growths.extend(own.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?)));
-            sizes.extend(own);
-            outputs.extend(session.steps.compactions.iter().filter_map(|one| Some(one.summary? as f64)));
+            let session_sizes = recorded_sizes(session);
+            growths.extend(session_sizes.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?)));
+            sizes.extend(session_sizes);
+            outputs.extend(session.steps.compactions.iter().filter_map(|compaction| Some(compaction.summary? as f64)));
         }
         let size = median(&sizes)?;
         let output = median(&outputs).unwrap_or(ASSUMED_OUTPUT);
@@ -99,14 +100,14 @@ impl CompactionMethod {
     }
 }
 
-/// Tokens of a summary where none can be read in any log.
+/// Tokens of a summary if no log has a readable one.
 const ASSUMED_OUTPUT: f64 = 2000.0;
 
 /// The sizes of the contexts that the compactions of a session left.
 fn recorded_sizes(session: &PricedSession) -> Vec<f64> {
-    let sizes = session.steps.compactions.iter().filter_map(|one| {
-        let next = session.steps.steps.get(one.step)?.tokens.input();
-        Some(one.recorded_after.unwrap_or(next) as f64)
+    let sizes = session.steps.compactions.iter().filter_map(|compaction| {
+        let next = session.steps.steps.get(compaction.step)?.tokens.input();
+        Some(compaction.recorded_after.unwrap_or(next) as f64)
     });
     sizes.collect()
 }
@@ -116,7 +117,7 @@ fn recorded_sizes(session: &PricedSession) -> Vec<f64> {
 pub struct MeasuredContext {
     /// The method.
     pub method: String,
-    /// What the compressions of one history share: fixture and run.
+    /// The history, by fixture and run; its compressions share it.
     pub chain: String,
     /// The compression point, from 1.
     pub point: u32,
@@ -124,15 +125,15 @@ pub struct MeasuredContext {
     pub replaced: u64,
     /// Tokens that it left.
     pub tokens: u64,
-    /// What it took.
+    /// Seconds that it took.
     pub seconds: Option<f64>,
-    /// What it cost, in dollars; `None` if unknown.
+    /// Dollars that it cost; `None` if unknown.
     pub usd: Option<f64>,
     /// Requests to a model.
     pub calls: u32,
 }
 
-/// Whether contexts keep all or nothing: what methods are measured by, and no policy.
+/// Whether contexts keep all or nothing. Such methods are references to measure others by, not policies.
 fn is_reference(contexts: &[&MeasuredContext]) -> bool {
     contexts.iter().all(|one| one.tokens == 0) || contexts.iter().all(|one| one.tokens >= one.replaced)
 }
@@ -165,13 +166,13 @@ fn measured_method(name: &str, contexts: &[&MeasuredContext]) -> CompactionMetho
     }
 }
 
-/// The median of a number of contexts, over those that have it.
+/// The median of one number over the contexts that have it.
 fn median_of(contexts: &[&MeasuredContext], number: fn(&MeasuredContext) -> Option<f64>) -> Option<f64> {
     median(&contexts.iter().filter_map(|context| number(context)).collect::<Vec<f64>>())
 }
 
-/// The line through sizes by what was replaced: the median of the slopes between any two, as of Theil (1950), which one
-/// odd fixture cannot turn.
+/// The line through sizes by replaced tokens. Its slope is the median of those between any two points (Theil 1950),
+/// which one odd fixture cannot turn.
 fn line_through(contexts: &[&MeasuredContext]) -> ContextSize {
     /// More add time and change nothing.
     const MOST: usize = 400;
@@ -204,7 +205,7 @@ fn floor_growth<'c>(contexts: impl Iterator<Item = &'c MeasuredContext>) -> Opti
     median(&growths)
 }
 
-/// How a session goes from compaction to compaction.
+/// The course of a session from compaction to compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LifeCycle {
     /// Tokens at which the history is compacted.
@@ -216,7 +217,7 @@ pub struct LifeCycle {
     /// Tokens by which the floor rises each time; null with one compaction a session.
     pub growth: Option<f64>,
     /// Compactions until the floor has reached the trigger and nothing is freed any more; null where the floor does not
-    /// rise, or it is not known whether.
+    /// rise, or its growth is unknown.
     pub cycles: Option<u64>,
 }
 
@@ -228,8 +229,8 @@ impl LifeCycle {
         LifeCycle { trigger, freed: room, floor, growth, cycles }
     }
 
-    /// Of the compressions of one method: medians over the first of each history, and of the growth between consecutive
-    /// ones. `None` without a first one.
+    /// From the compressions of one method: medians over the first one of each history, and of the growth between
+    /// consecutive ones. `None` without a first one.
     pub fn from_contexts(contexts: &[MeasuredContext]) -> Option<LifeCycle> {
         let first: Vec<&MeasuredContext> = contexts.iter().filter(|context| context.point == 1).collect();
         let trigger = median_of(&first, |one| Some(one.replaced as f64))?;

@@ -3,15 +3,15 @@
 //! A log becomes [`SessionSteps`]: the size of each request, what was read from the prompt cache and written to it, the
 //! output, and the time since the request before. A [`Policy`] says when the history is compacted and how; [`simulate`]
 //! replays the steps under it: a prefix that did not change is read from the cache, unless the cache has expired;
-//! everything behind it is written anew.
+//! everything after it is written anew.
 //!
-//! This is accounting. An agent whose history is compacted elsewhere does other things next; only what it reads again
-//! is added, as the same logs show it.
+//! This is accounting. An agent whose history is compacted at another point would do other things next. Of these only
+//! re-reads are added, at the rate that the same logs show.
 //!
-//! `steps` and `prices` make priced requests of a log, `history` and `prompt_cache` the back-test, `method` and `simulate` a
-//! policy, `curve` the cost against its threshold, and `report` puts them together.
+//! `steps` and `prices` turn a log into priced requests, `history` and `prompt_cache` make the back-test, `method` and
+//! `simulate` a policy, `curve` the cost by threshold, and `report` combines them.
 //!
-//! Invariants: nothing is advised unless the same arithmetic gives back the bill of the logs of the same format
+//! Invariants: nothing is advised unless the same arithmetic reproduces the bill of the logs of the same format
 //! ([`BackTest`]); a session whose counters, times or prices are unknown is left out with a reason ([`LeftOut`]), never
 //! counted as free.
 

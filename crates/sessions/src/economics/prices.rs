@@ -17,12 +17,12 @@ pub struct Rates {
     pub output: f64,
 }
 
-/// What a model charges, and how much it takes in.
+/// What a model charges, and the size of its window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelPrice {
     /// The prices of a request.
     pub rates: Rates,
-    /// The prices of a request with more than so many tokens of input; `None` where they are the same.
+    /// The prices of a request with more than this many tokens of input; `None` if they are the same.
     pub long: Option<(u64, Rates)>,
     /// The most tokens of input; `None` if unknown.
     pub window: Option<u64>,
@@ -46,7 +46,7 @@ impl Dollars {
         self.of_input() + self.output
     }
 
-    /// Without output.
+    /// All but the output.
     pub(super) fn of_input(self) -> f64 {
         self.input + self.cache_write + self.cache_read
     }
@@ -72,7 +72,8 @@ pub(super) struct RequestTokens {
 }
 
 impl RequestTokens {
-    /// As counted; what is unknown of the cache was not reported, so it counts as plain input.
+    /// From reported usage. Input is plain unless the cache is reported to have served or stored it. `None` if input or
+    /// output is unknown.
     pub(super) fn new(usage: &Usage) -> Option<RequestTokens> {
         let input = usage.input?.0;
         let read = usage.cached_input.unwrap_or_default().0.min(input);

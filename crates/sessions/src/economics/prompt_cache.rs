@@ -1,5 +1,5 @@
-//! The prompt cache of a provider, as far as a bill shows it: the longest beginning of a request that the request before
-//! it had too is read, if that was recent enough; the rest is written, or charged as plain input.
+//! The prompt cache of a provider, as far as a bill shows it. The longest prefix that a request shares with the one
+//! before it is read from the cache, if that one was recent enough; the rest is written, or charged as plain input.
 
 use super::prices::RequestTokens;
 
@@ -16,7 +16,7 @@ pub(super) struct PromptCache {
     model: usize,
     /// Whether it was written for an hour.
     is_long: bool,
-    /// Set by the user; otherwise it is as the log says.
+    /// Seconds that the user set; otherwise the log decides.
     lifetime: Option<f64>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct PromptCache {
 pub(super) struct Request {
     /// All of its input.
     pub(super) context: u64,
-    /// How much of it, from its beginning, the request before it had too.
+    /// Tokens of the prefix that it shares with the request before it.
     pub(super) shared: u64,
     pub(super) output: u64,
     pub(super) gap: Option<f64>,
@@ -35,18 +35,18 @@ pub(super) struct Request {
 }
 
 impl PromptCache {
-    /// As the first request left it.
+    /// The cache after the first request.
     pub(super) fn new(first: RequestTokens, model: usize, lifetime: Option<f64>) -> PromptCache {
         PromptCache { length: first.input(), model, is_long: first.written_hour > 0, lifetime }
     }
 
-    /// Whether everything in it is gone by the time of a request. An unknown gap is taken as short.
+    /// Whether everything in it has expired by the time of a request. An unknown gap counts as short.
     pub(super) fn has_expired(&self, gap: Option<f64>) -> bool {
         let as_logged = if self.is_long { HOUR } else { FIVE_MINUTES };
         gap.is_some_and(|gap| gap > self.lifetime.unwrap_or(as_logged))
     }
 
-    /// What a request reads and writes.
+    /// The tokens of a request by how they are charged; the cache then holds the request.
     pub(super) fn serve(&mut self, request: Request) -> RequestTokens {
         let is_gone = self.has_expired(request.gap) || request.model != self.model;
         let read = if is_gone { 0 } else { request.shared.min(self.length).min(request.context) };
@@ -61,7 +61,7 @@ impl PromptCache {
         RequestTokens { plain, read, written, written_hour, output: request.output }
     }
 
-    /// The log says for how long a request was written.
+    /// Notes for how long a logged request was written.
     pub(super) fn note_lifetime(&mut self, logged: RequestTokens) {
         if logged.written + logged.written_hour > 0 {
             self.is_long = logged.written_hour > 0;

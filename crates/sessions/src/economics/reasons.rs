@@ -1,5 +1,5 @@
-//! Why nothing is said: of a session, and of other policies. In JSON these are English; messages are in the language that is
-//! printed.
+//! Why a session is left out, and why nothing is said about other policies. In JSON the reasons are English; messages
+//! are in the language of messages.
 
 use base::say;
 use serde::Serialize;
@@ -16,13 +16,13 @@ pub enum LeftOut {
     /// Some requests lack the count of the tokens that the cache served, or of the output.
     #[error("its log does not count cache reads and output of every request")]
     NoCacheCounters,
-    /// One request has nothing before it that a cache could serve.
+    /// The first request has nothing before it that a cache could serve.
     #[error("it has fewer than 2 requests with counters")]
     TooShort,
-    /// It is not known when the cache expired.
+    /// Without times it is not known when the cache expired.
     #[error("its log has no times, so it is not known when the cache expired")]
     NoTimes,
-    /// It is not known what a model costs.
+    /// The price of a model is unknown.
     #[error("no price is known for `{0}`; price it as another with --price-as MODEL")]
     NoPrice(String),
     /// The log names no model.
@@ -31,7 +31,7 @@ pub enum LeftOut {
 }
 
 impl LeftOut {
-    /// The reason in the language that is printed.
+    /// The reason in the language of messages.
     pub fn message(&self) -> String {
         match self {
             LeftOut::NoCounters => say!("{self}", "其日志未统计词元"),
@@ -52,7 +52,7 @@ impl Serialize for LeftOut {
     }
 }
 
-/// Why nothing is said of other policies.
+/// Why nothing is said about other policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Withheld {
     /// No session can be priced.
@@ -74,7 +74,7 @@ pub enum Withheld {
 }
 
 impl Withheld {
-    /// The reason in the language that is printed.
+    /// The reason in the language of messages.
     pub fn message(self) -> String {
         match self {
             Withheld::NoSession => say!("{self}", "没有同时带计数、时间与价格的会话"),

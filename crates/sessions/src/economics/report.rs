@@ -1,4 +1,5 @@
-//! All logs together: what they cost, what can be said of other policies, and why nothing is said where it is not.
+//! Combines all logs: what they cost, and what they would cost under other policies, or why nothing is said about
+//! these.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -25,10 +26,10 @@ pub struct LogSteps {
     pub steps: Result<SessionSteps, LeftOut>,
 }
 
-/// What the user says of the policies to simulate; what is not said is as the logs show it.
+/// The user's settings for the policies to simulate. Where one is not set, the logs decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PolicySettings {
-    /// One more trigger beside the thresholds.
+    /// A trigger to simulate besides the thresholds.
     pub trigger: Option<Trigger>,
     /// Tokens of the newest messages that stay as they are.
     pub tail: u64,
@@ -56,11 +57,11 @@ pub struct MethodEconomics {
     pub method: String,
     /// Cost by threshold.
     pub curve: CostCurve,
-    /// At the trigger that the user named.
+    /// The cost at the trigger that the user named.
     pub at_trigger: Option<SimulatedSession>,
-    /// In the middle of the flat region; null where nothing is compacted there.
+    /// The course of a session in the middle of the flat region; null where nothing is compacted there.
     pub life: Option<LifeCycle>,
-    /// What logs would have cost there, less what they cost as recorded, as a share of the latter: mean over logs. Null
+    /// What logs would have cost there minus what they cost as recorded, as a share of the latter: mean over logs. Null
     /// with fewer than 8 logs.
     pub difference: Option<Estimate>,
     /// The most replaced tokens that the method was measured on; sizes beyond it are extrapolated. Null for sizes from
@@ -68,8 +69,8 @@ pub struct MethodEconomics {
     pub largest_measured: Option<u64>,
 }
 
-/// Requests before which a clock went back, or came back to where it had been: how long they came after the one before is
-/// not known, and the cache is taken to have been kept.
+/// Requests before which a clock was set back, or had returned from that. Their gap is unknown, and the cache counts as
+/// kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClockFaults {
     /// Sessions with such a request.
@@ -83,13 +84,14 @@ pub struct ClockFaults {
 pub struct Economics {
     /// Sessions with counters and prices.
     pub sessions: usize,
-    /// Those of them whose format the back-test holds for; what is said of other policies is of these.
+    /// Those of them whose format passes the back-test; other policies are simulated for these only.
     pub simulated: usize,
-    /// The others.
+    /// The sessions without counters or prices.
     pub left_out: Vec<LeftOutSession>,
     /// What the sessions cost, at list prices.
     pub bill: TokenBill,
-    /// The bill of the simulated sessions as it is computed, the requests of recorded compactions included, which no log counts.
+    /// The computed bill of the simulated sessions. It includes the requests of recorded compactions, which no log
+    /// counts.
     pub as_recorded: SimulatedSession,
     /// Recorded compactions by what they rewrote, the worst first.
     pub rewrites: Vec<Rewrite>,
@@ -100,15 +102,15 @@ pub struct Economics {
     pub refetch: Option<f64>,
     /// Methods, unless nothing may be said.
     pub methods: Vec<MethodEconomics>,
-    /// Why nothing is said of other policies.
+    /// Why nothing is said about other policies.
     pub withheld: Option<Withheld>,
-    /// Clocks that went back.
+    /// Clocks that were set back.
     pub clock_faults: ClockFaults,
     /// Whether output is counted in part only, as in logs of Claude Code.
     pub partial_output: bool,
 }
 
-/// Takes out what a session has in common with an earlier one of the list: a resumed or forked log begins with the
+/// Removes the requests that a log shares with an earlier one, by name: a resumed or forked log begins with the
 /// requests of the log that it continues.
 pub fn without_copies(mut logs: Vec<LogSteps>) -> Vec<LogSteps> {
     logs.sort_by(|a, b| (&a.file, &a.session).cmp(&(&b.file, &b.session)));
@@ -123,8 +125,8 @@ pub fn without_copies(mut logs: Vec<LogSteps>) -> Vec<LogSteps> {
     logs
 }
 
-/// Puts the logs together. `contexts` are methods of a result set; `compactions` are those of the same logs, for what is
-/// read again after them.
+/// Combines the logs. `contexts` are methods of a result set; `compactions` are those of the same logs, which show what
+/// is read again after them.
 pub fn economics(
     logs: Vec<LogSteps>,
     contexts: Vec<CompactionMethod>,
@@ -132,32 +134,32 @@ pub fn economics(
     settings: PolicySettings,
     price_of: &dyn Fn(&str) -> Option<ModelPrice>,
 ) -> Economics {
-    let mut found = Economics { refetch: refetch(compactions), ..Economics::default() };
-    let (sessions, files) = found.add_logs(logs, price_of);
-    found.rewrites.sort_by_key(|rewrite| std::cmp::Reverse(rewrite.tokens));
-    found.sessions = sessions.len();
-    sessions.iter().for_each(|session| found.bill.add(session));
-    found.clock_faults = clock_faults(&sessions);
-    found.partial_output = sessions.iter().any(|session| session.steps.format.counts_output_in_part());
+    let mut economics = Economics { refetch: refetch(compactions), ..Economics::default() };
+    let (sessions, files) = economics.add_logs(logs, price_of);
+    economics.rewrites.sort_by_key(|rewrite| std::cmp::Reverse(rewrite.tokens));
+    economics.sessions = sessions.len();
+    sessions.iter().for_each(|session| economics.bill.add(session));
+    economics.clock_faults = clock_faults(&sessions);
+    economics.partial_output = sessions.iter().any(|session| session.steps.format.counts_output_in_part());
     let tested = sessions.iter().zip(&files).filter_map(|(one, file)| back_test(file, one, settings.lifetime));
-    found.back_test = BackTest::new(tested.collect());
-    let kept = sessions.into_iter().zip(files).filter(|(session, _)| found.back_test.holds(session.steps.format));
+    economics.back_test = BackTest::new(tested.collect());
+    let kept = sessions.into_iter().zip(files).filter(|(session, _)| economics.back_test.holds(session.steps.format));
     let (sessions, files): (Vec<PricedSession>, Vec<String>) = kept.unzip();
-    found.simulated = sessions.len();
+    economics.simulated = sessions.len();
     let recorded = CompactionMethod::recorded(&sessions);
-    let simulation = Simulation { sessions, files, recorded, settings, refetch: found.refetch };
+    let simulation = Simulation { sessions, files, recorded, settings, refetch: economics.refetch };
     let as_recorded = simulation.as_recorded();
-    as_recorded.iter().for_each(|session| found.as_recorded += *session);
-    found.withheld = withheld(&found, &simulation, contexts.is_empty());
-    if found.withheld.is_none() {
+    as_recorded.iter().for_each(|session| economics.as_recorded += *session);
+    economics.withheld = withheld(&economics, &simulation, contexts.is_empty());
+    if economics.withheld.is_none() {
         let methods = simulation.recorded.clone().into_iter().chain(contexts);
-        found.methods = methods.filter_map(|method| simulation.method_economics(&method, &as_recorded)).collect();
+        economics.methods = methods.filter_map(|method| simulation.method_economics(&method, &as_recorded)).collect();
     }
-    found
+    economics
 }
 
 impl Economics {
-    /// Takes in what logs show by themselves; gives back the sessions with prices, and the log of each.
+    /// Adds what the logs show by themselves, and returns the sessions with prices and the file of each.
     fn add_logs(
         &mut self,
         logs: Vec<LogSteps>,
@@ -187,9 +189,9 @@ impl Economics {
     }
 }
 
-/// Why nothing is said of other policies.
-fn withheld(found: &Economics, simulation: &Simulation, has_no_contexts: bool) -> Option<Withheld> {
-    if found.sessions == 0 {
+/// Why nothing is said about other policies.
+fn withheld(economics: &Economics, simulation: &Simulation, has_no_contexts: bool) -> Option<Withheld> {
+    if economics.sessions == 0 {
         Some(Withheld::NoSession)
     } else if simulation.sessions.is_empty() {
         Some(Withheld::BackTest)
@@ -253,13 +255,13 @@ impl Simulation {
     fn simulate(&self, trigger: Trigger, method: &CompactionMethod) -> Vec<SimulatedSession> {
         let is_recorded = self.recorded.as_ref().is_some_and(|recorded| recorded.name == method.name);
         let simulated = self.sessions.iter().map(|session| {
-            let own = CompactionMethod::recorded([session]).filter(|_| is_recorded);
-            simulate(session, &self.policy(trigger, own.as_ref().unwrap_or(method)))
+            let of_session = CompactionMethod::recorded([session]).filter(|_| is_recorded);
+            simulate(session, &self.policy(trigger, of_session.as_ref().unwrap_or(method)))
         });
         simulated.collect()
     }
 
-    /// All sessions together.
+    /// The sum over all sessions.
     fn total(&self, trigger: Trigger, method: &CompactionMethod) -> SimulatedSession {
         let mut total = SimulatedSession::default();
         self.simulate(trigger, method).into_iter().for_each(|session| total += session);
@@ -272,27 +274,27 @@ impl Simulation {
             CostPoint { threshold, cost }
         });
         let curve = CostCurve::new(points.collect())?;
-        let there = self.simulate(Trigger::Tokens(curve.flat.middle), method);
+        let simulated = self.simulate(Trigger::Tokens(curve.flat.middle), method);
         Some(MethodEconomics {
             method: method.name.clone(),
             at_trigger: self.settings.trigger.map(|trigger| self.total(trigger, method)),
             life: curve.life(method.growth),
-            difference: self.difference(&there, as_recorded),
+            difference: self.difference(&simulated, as_recorded),
             largest_measured: method.largest,
             curve,
         })
     }
 
     /// The relative difference of each log; a log and its sub-agents are one cluster.
-    fn difference(&self, there: &[SimulatedSession], as_recorded: &[SimulatedSession]) -> Option<Estimate> {
+    fn difference(&self, simulated: &[SimulatedSession], as_recorded: &[SimulatedSession]) -> Option<Estimate> {
         let mut by_file: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
-        for ((file, there), here) in self.files.iter().zip(there).zip(as_recorded) {
-            let [a, b] = by_file.entry(file).or_default();
-            *a += there.usd;
-            *b += here.usd;
+        for ((file, simulated), recorded) in self.files.iter().zip(simulated).zip(as_recorded) {
+            let [simulated_usd, recorded_usd] = by_file.entry(file).or_default();
+            *simulated_usd += simulated.usd;
+            *recorded_usd += recorded.usd;
         }
-        let shares = by_file.into_values().filter(|[_, here]| *here > 0.0).map(|[there, here]| there / here - 1.0);
-        let shares: Vec<f64> = shares.collect();
+        let costs = by_file.into_values().filter(|[_, recorded]| *recorded > 0.0);
+        let shares: Vec<f64> = costs.map(|[simulated, recorded]| simulated / recorded - 1.0).collect();
         interval(&shares).filter(|_| shares.len() >= SESSIONS_FOR_INTERVAL)
     }
 }

@@ -1,4 +1,4 @@
-//! The requests of a session under a policy.
+//! Replays the requests of a session under a policy.
 
 use super::history::is_reset;
 use super::method::{CompactionMethod, RequestCost};
@@ -20,13 +20,13 @@ pub enum Trigger {
 /// A policy of compaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy<'p> {
-    /// When.
+    /// When to compact.
     pub trigger: Trigger,
-    /// How.
+    /// The method.
     pub method: &'p CompactionMethod,
     /// Tokens of the newest messages that stay as they are.
     pub tail: u64,
-    /// Whether the instruction to compact stands behind the history, so that the cache serves the history once more.
+    /// Whether the instruction to compact comes after the history, so that the cache serves the history once more.
     pub instruction_last: bool,
     /// Seconds for which the provider keeps a prefix; `None`: as the log shows.
     pub lifetime: Option<f64>,
@@ -39,9 +39,9 @@ pub struct Policy<'p> {
 pub struct SimulatedSession {
     /// All requests, those of the compactions included.
     pub usd: f64,
-    /// The requests of the compactions alone.
+    /// Only the requests of the compactions.
     pub compaction_usd: f64,
-    /// What the compactions take; 0 where that is not known.
+    /// Seconds that the compactions take; 0 if unknown.
     pub compaction_seconds: f64,
     /// Compactions.
     pub compactions: u64,
@@ -74,9 +74,8 @@ impl std::ops::AddAssign for SimulatedSession {
     }
 }
 
-/// Replays a session. What was appended between two requests stays what it was, where the log shows no compaction between
-/// them; behind one it is what came in addition to the context that the compaction left, as far as the log tells the two
-/// apart.
+/// Replays a session. Between two requests the same tokens are appended as in the log. After a logged compaction these
+/// are the tokens beyond the context that it left, as far as the log tells the two apart.
 pub fn simulate(session: &PricedSession, policy: &Policy<'_>) -> SimulatedSession {
     let Some((first, rest)) = session.steps.steps.split_first() else { return SimulatedSession::default() };
     let mut replay = Replay {
@@ -85,14 +84,14 @@ pub fn simulate(session: &PricedSession, policy: &Policy<'_>) -> SimulatedSessio
         cache: PromptCache::new(first.tokens, first.model, policy.lifetime),
         context: first.tokens.input(),
         refetch: 0,
-        found: SimulatedSession { usd: session.cost(first.model, first.tokens).total(), ..Default::default() },
+        totals: SimulatedSession { usd: session.cost(first.model, first.tokens).total(), ..Default::default() },
     };
     let mut before = *first;
     for (place, step) in rest.iter().enumerate() {
         replay.step(place + 1, &before, step);
         before = *step;
     }
-    replay.found
+    replay.totals
 }
 
 struct Replay<'s> {
@@ -102,17 +101,17 @@ struct Replay<'s> {
     context: u64,
     /// Tokens that will have been read again by the next request.
     refetch: u64,
-    found: SimulatedSession,
+    totals: SimulatedSession,
 }
 
-/// A request before it is known what the policy does about it.
+/// A request before the policy is applied to it.
 #[derive(Clone, Copy)]
 struct Next {
     context: u64,
     shared: u64,
 }
 
-/// A compaction that frees less than one part in this many of the context is not made: an agent goes on.
+/// A compaction that would free less than one part in this many of the context is not made.
 const LEAST_FREED: u64 = 10;
 
 impl Replay<'_> {
@@ -142,12 +141,12 @@ impl Replay<'_> {
             next = Next { context: after, shared: self.session.fixed };
         }
         if is_expired {
-            self.found.expiries += 1;
-            self.found.expired += expired;
+            self.totals.expiries += 1;
+            self.totals.expired += expired;
         }
         let served = self.charge(next, step.tokens.output, gap, step.model);
         if after.is_some() {
-            self.found.rewritten += served.uncached();
+            self.totals.rewritten += served.uncached();
         }
         self.cache.note_lifetime(step.tokens);
         self.context = next.context;
@@ -183,14 +182,14 @@ impl Replay<'_> {
         (context > trigger && (context - after) * LEAST_FREED >= context).then_some(after)
     }
 
-    /// Makes a compaction; whether its request was served from the session's own cache.
+    /// Makes a compaction, and returns whether its request was served from the cache of the session.
     fn compact(&mut self, whole: Next, after: u64, step: &Step) -> bool {
         let Policy { method, tail, instruction_last, trigger, refetch, .. } = *self.policy;
-        let before = self.found.usd;
+        let before = self.totals.usd;
         let is_served = match method.cost {
             RequestCost::Free => false,
             RequestCost::Measured(per_token) => {
-                self.found.usd += per_token * whole.context.saturating_sub(self.session.fixed + tail) as f64;
+                self.totals.usd += per_token * whole.context.saturating_sub(self.session.fixed + tail) as f64;
                 false
             }
             RequestCost::Priced { output } if instruction_last => {
@@ -199,19 +198,19 @@ impl Replay<'_> {
             }
             RequestCost::Priced { output } => {
                 let tokens = RequestTokens { plain: whole.context, output, ..RequestTokens::default() };
-                self.found.usd += self.session.cost(step.model, tokens).total();
+                self.totals.usd += self.session.cost(step.model, tokens).total();
                 false
             }
         };
-        self.found.compaction_usd += self.found.usd - before;
-        self.found.compaction_seconds += method.seconds.unwrap_or(0.0);
-        self.found.compactions += 1;
-        self.found.freed += whole.context.saturating_sub(after);
-        self.found.left += after;
+        self.totals.compaction_usd += self.totals.usd - before;
+        self.totals.compaction_seconds += method.seconds.unwrap_or(0.0);
+        self.totals.compactions += 1;
+        self.totals.freed += whole.context.saturating_sub(after);
+        self.totals.left += after;
         // What was read again after a logged compaction is in the log.
         if trigger != Trigger::AsLogged {
             self.refetch = refetch;
-            self.found.refetched += refetch;
+            self.totals.refetched += refetch;
         }
         is_served
     }
@@ -220,7 +219,7 @@ impl Replay<'_> {
         let writes = self.session.writes.get(model).copied().unwrap_or(false);
         let Next { context, shared } = next;
         let served = self.cache.serve(Request { context, shared, output, gap, model, writes });
-        self.found.usd += self.session.cost(model, served).total();
+        self.totals.usd += self.session.cost(model, served).total();
         served
     }
 }

@@ -13,11 +13,11 @@ use stats::median;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     pub(super) tokens: RequestTokens,
-    /// Seconds since the request before, never below 0; `None` for the first, and where the times do not say.
+    /// Seconds since the request before, never below 0; `None` for the first request, and where it is unknown.
     pub(super) gap: Option<f64>,
-    /// Whether the times do not say because the clock went back, or came back after it had.
+    /// Whether the gap is unknown because the clock was set back, or had returned from that.
     pub(super) is_clock_off: bool,
-    /// The place of its model among those of the session.
+    /// The index of its model among those of the session.
     pub(super) model: usize,
     /// The same in all copies of the session.
     pub(super) identity: u64,
@@ -55,7 +55,7 @@ impl SessionSteps {
     /// The requests of a conversation.
     ///
     /// # Errors
-    /// Why they cannot be used.
+    /// If the requests cannot be priced; the reason says why.
     pub fn new(conversation: &Conversation, format: Format) -> Result<SessionSteps, LeftOut> {
         if conversation.steps.is_empty() {
             return Err(LeftOut::NoCounters);
@@ -75,9 +75,7 @@ impl SessionSteps {
             let tokens = tokens.ok_or(LeftOut::NoCacheCounters)?;
             let model = session.model_index(step.model.as_deref().ok_or(LeftOut::NoModel)?);
             let gap = clock.gap(step.time);
-            let is_clock_off = gap == Some(Gap::ClockOff);
-            let gap = gap.and_then(Gap::seconds);
-            session.steps.push(Step { tokens, gap, is_clock_off, model, identity: identity(step) });
+            session.steps.push(Step { tokens, gap, is_clock_off: clock.is_off, model, identity: identity(step) });
         }
         if session.steps.len() < 2 { Err(LeftOut::TooShort) } else { Ok(session) }
     }
@@ -90,18 +88,18 @@ impl SessionSteps {
         })
     }
 
-    /// Drops the first `count` requests, which are another log's.
+    /// Drops the first `count` requests, which belong to another log.
     pub(super) fn skip(&mut self, count: usize) {
         self.steps.drain(..count.min(self.steps.len()));
         self.begins_midway |= count > 0;
-        self.compactions.retain(|one| one.step > count);
-        self.compactions.iter_mut().for_each(|one| one.step -= count);
+        self.compactions.retain(|compaction| compaction.step > count);
+        self.compactions.iter_mut().for_each(|compaction| compaction.step -= count);
         if let Some(first) = self.steps.first_mut() {
             (first.gap, first.is_clock_off) = (None, false);
         }
     }
 
-    /// Requests whose distance from the one before is unknown because the clock went back.
+    /// The number of requests whose gap is unknown because the clock was set back.
     pub(super) fn clock_faults(&self) -> usize {
         self.steps.iter().filter(|step| step.is_clock_off).count()
     }
@@ -109,7 +107,7 @@ impl SessionSteps {
     /// The prices of its models.
     ///
     /// # Errors
-    /// A model without a price.
+    /// If a model has no price.
     pub(super) fn prices(&self, price_of: &dyn Fn(&str) -> Option<ModelPrice>) -> Result<Vec<ModelPrice>, LeftOut> {
         let models = self.models.iter();
         models.map(|model| price_of(model).ok_or_else(|| LeftOut::NoPrice(model.clone()))).collect()
@@ -117,25 +115,8 @@ impl SessionSteps {
 
     /// The compaction before a request.
     pub(super) fn compaction_before(&self, step: usize) -> Option<&StepCompaction> {
-        let at = self.compactions.binary_search_by_key(&step, |one| one.step).ok()?;
+        let at = self.compactions.binary_search_by_key(&step, |compaction| compaction.step).ok()?;
         self.compactions.get(at)
-    }
-}
-
-/// What the times of two requests say of the time between them.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Gap {
-    Seconds(f64),
-    /// The clock was set back, or came back to where it had been: either makes a difference that never passed.
-    ClockOff,
-}
-
-impl Gap {
-    fn seconds(self) -> Option<f64> {
-        match self {
-            Gap::Seconds(seconds) => Some(seconds),
-            Gap::ClockOff => None,
-        }
     }
 }
 
@@ -145,52 +126,61 @@ struct Clock {
     before: Option<Timestamp>,
     /// The latest time that it has shown.
     latest: Option<Timestamp>,
+    /// Whether the newest gap is unknown because the clock was set back, or returned to where it had been: either makes
+    /// a difference of times that never passed.
+    is_off: bool,
 }
 
 impl Clock {
     /// Records that overlap are written in another order than they happened, by less than this.
     const JITTER: f64 = 1.0;
 
-    /// The gap before a request; `None` where it or the one before has no time.
-    fn gap(&mut self, now: Option<Timestamp>) -> Option<Gap> {
+    /// Seconds between a request and the one before; `None` where one of them has no time, or the clock is off.
+    fn gap(&mut self, now: Option<Timestamp>) -> Option<f64> {
+        self.is_off = false;
         let before = std::mem::replace(&mut self.before, now)?;
         let (now, latest) = (now?, self.latest.unwrap_or(before).max(before));
         self.latest = Some(latest.max(now));
         let seconds = now.duration_since(before).as_secs_f64();
         let is_behind = latest.duration_since(before).as_secs_f64() > Clock::JITTER;
         let has_returned = is_behind && now >= latest;
-        let is_off = seconds < -Clock::JITTER || has_returned;
-        Some(if is_off { Gap::ClockOff } else { Gap::Seconds(seconds.max(0.0)) })
+        self.is_off = seconds < -Clock::JITTER || has_returned;
+        (!self.is_off).then_some(seconds.max(0.0))
     }
 }
 
-/// Nearly all requests must have a time.
+/// Returns an error unless nearly all requests have a time.
 fn check_times(steps: &[ModelStep]) -> Result<(), LeftOut> {
+    /// At most one request in this many may lack its time.
     const PARTS: usize = 10;
     let without = steps.iter().filter(|step| step.time.is_none()).count();
     if without * PARTS > steps.len() { Err(LeftOut::NoTimes) } else { Ok(()) }
 }
 
-/// One compaction a request: several that follow each other are one rewrite.
+/// The recorded compactions, at most one before each request: several in a row are one rewrite.
 fn compactions(conversation: &Conversation) -> Vec<StepCompaction> {
+    /// Characters per token, roughly.
     const CHARACTERS: usize = 4;
-    let mut found: Vec<StepCompaction> = Vec::new();
-    for one in conversation.recorded.iter().filter(|one| (1..conversation.steps.len()).contains(&one.step)) {
-        let next = conversation.steps.get(one.step).and_then(|step| step.usage.input).map(|input| input.0);
+    let mut compactions: Vec<StepCompaction> = Vec::new();
+    for recorded in &conversation.recorded {
+        if !(1..conversation.steps.len()).contains(&recorded.step) {
+            continue;
+        }
+        let next = conversation.steps.get(recorded.step).and_then(|step| step.usage.input).map(|input| input.0);
         let compaction = StepCompaction {
-            step: one.step,
-            at: one.message,
-            time: one.time.clone(),
-            recorded_after: one.tokens_after.filter(|after| next.is_some_and(|next| *after < next)),
-            summary: one.summary.as_ref().map(|summary| (summary.chars().count() / CHARACTERS) as u64),
+            step: recorded.step,
+            at: recorded.message,
+            time: recorded.time.clone(),
+            recorded_after: recorded.tokens_after.filter(|after| next.is_some_and(|next| *after < next)),
+            summary: recorded.summary.as_ref().map(|summary| (summary.chars().count() / CHARACTERS) as u64),
         };
-        match found.last_mut().filter(|last| last.step == one.step) {
+        match compactions.last_mut().filter(|last| last.step == recorded.step) {
             Some(last) => *last = compaction,
-            None => found.push(compaction),
+            None => compactions.push(compaction),
         }
     }
-    found.sort_by_key(|one| one.step);
-    found
+    compactions.sort_by_key(|compaction| compaction.step);
+    compactions
 }
 
 fn identity(step: &ModelStep) -> u64 {
@@ -230,7 +220,7 @@ impl PricedSession {
     }
 }
 
-/// What the cache served after compactions, and at the start of a session that the log has from its start.
+/// What the cache served after compactions, and at the start of the session if the log has it.
 fn fixed_reads(steps: &SessionSteps) -> Vec<f64> {
     let places = (0..steps.steps.len())
         .filter(|at| (*at == 0 && !steps.begins_midway) || steps.compaction_before(*at).is_some());

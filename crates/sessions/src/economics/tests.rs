@@ -14,8 +14,8 @@ fn price(_: &str) -> Option<ModelPrice> {
     Some(ModelPrice { rates, long: None, window: Some(200_000) })
 }
 
-/// A request of `input` tokens, of which `read` came from the cache and the rest was written, so many seconds after the
-/// start.
+/// A request of `input` tokens, of which `read` came from the cache and the rest was written, `second` seconds after
+/// the start.
 fn step(second: i64, input: u64, read: u64) -> ModelStep {
     ModelStep {
         model: Some("m".into()),
@@ -35,7 +35,7 @@ fn conversation(steps: Vec<ModelStep>) -> Conversation {
     Conversation { name_hint: "s".to_owned(), steps, ..Conversation::default() }
 }
 
-/// Grows by 10,000 tokens a request, every 10 seconds, and does as a cache should.
+/// A session that grows by 10,000 tokens per request, every 10 seconds, with a cache that works as assumed.
 fn growing(requests: u64) -> Conversation {
     let one = |at: u64| step(10 * at as i64, 10_000 * (at + 1), 10_000 * at);
     conversation((0..requests).map(one).collect())
@@ -73,7 +73,7 @@ fn log(file: &str, conversation: &Conversation) -> LogSteps {
     LogSteps { file: file.to_owned(), session: file.to_owned(), steps: steps_of(conversation) }
 }
 
-fn found(logs: Vec<LogSteps>) -> Economics {
+fn economics_of(logs: Vec<LogSteps>) -> Economics {
     economics(logs, Vec::new(), &[], PolicySettings::default(), &price)
 }
 
@@ -91,7 +91,7 @@ fn close(a: f64, b: f64) -> bool {
 
 #[test]
 fn the_bill_is_by_kind_of_token_and_the_back_test_finds_it_again() {
-    let found = found(vec![log("a", &growing(4))]);
+    let found = economics_of(vec![log("a", &growing(4))]);
     // Written 10,000 four times, read 0 + 10,000 + 20,000 + 30,000, output 400.
     assert_eq!((found.bill.cache_write, found.bill.cache_read, found.bill.output), (40_000, 60_000, 400));
     assert!(close(found.bill.total_usd(), 0.5 + 0.06 + 0.02));
@@ -104,17 +104,20 @@ fn a_pause_costs_a_rewrite_where_the_log_shows_how_long_a_prefix_is_kept() {
     let mut idle = growing(4);
     idle.steps[2] = step(1000, 30_000, 0);
     idle.steps[3] = step(1010, 40_000, 30_000);
-    assert_eq!(found(vec![log("a", &idle)]).back_test.sessions[0].error, 0.0);
+    assert_eq!(economics_of(vec![log("a", &idle)]).back_test.sessions[0].error, 0.0);
     let as_logged = simulate(&priced(&idle), &policy(Trigger::AsLogged, &CompactionMethod::none()));
     assert_eq!((as_logged.expiries, as_logged.expired), (1, 30_000));
     for step in &mut idle.steps {
         step.usage.cache_write_hour = step.usage.cache_write;
     }
-    assert!(found(vec![log("a", &idle)]).back_test.sessions[0].error > 0.3, "kept for an hour it would have been read");
+    assert!(
+        economics_of(vec![log("a", &idle)]).back_test.sessions[0].error > 0.3,
+        "kept for an hour it would have been read"
+    );
 }
 
 #[test]
-fn a_clock_that_goes_back_says_nothing_of_the_time_between_requests() {
+fn a_clock_that_was_set_back_leaves_the_time_between_requests_unknown() {
     let gaps = |seconds: [i64; 5]| -> Vec<Option<f64>> {
         let mut session = growing(5);
         for (step, second) in session.steps.iter_mut().zip(seconds) {
@@ -134,7 +137,7 @@ fn a_clock_that_goes_back_says_nothing_of_the_time_between_requests() {
 
     let mut back = growing(5);
     back.steps[2].time = Timestamp::from_second(-4000).ok();
-    let found = found(vec![log("a", &back), log("b", &growing(4))]);
+    let found = economics_of(vec![log("a", &back), log("b", &growing(4))]);
     assert_eq!(found.clock_faults, ClockFaults { sessions: 1, requests: 2 });
     assert_eq!(found.back_test.sessions[0].error, 0.0, "nothing expired in between");
 }
@@ -179,7 +182,7 @@ fn a_compaction_that_frees_next_to_nothing_is_not_made() {
 
 #[test]
 fn recorded_compactions_are_ranked_and_give_a_method() {
-    let found = found(vec![log("a", &compacted(12))]);
+    let found = economics_of(vec![log("a", &compacted(12))]);
     assert_eq!(found.rewrites.iter().map(|one| one.tokens).collect::<Vec<u64>>(), [15_000, 15_000]);
     assert!(close(found.rewrites[0].usd.unwrap(), 15_000.0 * 12.5 / 1e6));
     assert_eq!((found.back_test.sessions[0].error, &found.withheld), (0.0, &None));
@@ -194,13 +197,13 @@ fn recorded_compactions_are_ranked_and_give_a_method() {
 }
 
 #[test]
-fn a_cache_that_does_not_do_as_assumed_is_not_simulated() {
+fn a_cache_that_does_not_work_as_assumed_is_not_simulated() {
     let mut odd = compacted(12);
     for step in odd.steps.iter_mut().skip(1) {
         step.usage.cache_write = step.usage.input;
         step.usage.cached_input = Some(Tokens(0));
     }
-    let alone = found(vec![log("odd", &odd)]);
+    let alone = economics_of(vec![log("odd", &odd)]);
     assert!(alone.back_test.formats[0].median_error > 0.5 && !alone.back_test.formats[0].holds);
     assert!(alone.methods.is_empty() && alone.withheld == Some(Withheld::BackTest));
     assert_eq!(alone.rewrites.len(), 2, "what is logged is shown all the same");
@@ -212,14 +215,14 @@ fn a_difference_needs_eight_logs() {
         let one = |at: u64| log(&format!("log {at}"), &compacted(12 + at));
         (0..count).map(one).collect()
     };
-    assert!(found(logs(7)).methods[0].difference.is_none());
-    let difference = found(logs(8)).methods[0].difference.unwrap();
+    assert!(economics_of(logs(7)).methods[0].difference.is_none());
+    let difference = economics_of(logs(8)).methods[0].difference.unwrap();
     assert_eq!(difference.clusters, 8);
     assert!(difference.ci95.is_some());
 }
 
 #[test]
-fn what_is_unknown_leaves_a_session_out_with_a_reason() {
+fn a_session_with_unknown_numbers_is_left_out_with_a_reason() {
     let with = |change: fn(&mut ModelStep)| {
         let mut session = growing(4);
         session.steps.iter_mut().for_each(change);
@@ -238,7 +241,7 @@ fn what_is_unknown_leaves_a_session_out_with_a_reason() {
 }
 
 #[test]
-fn a_log_that_continues_another_counts_its_own_requests_alone() {
+fn a_log_that_continues_another_counts_only_its_own_requests() {
     let (first, longer) = (compacted(7), compacted(12));
     let logs = without_copies(vec![log("b", &longer), log("a", &first), log("c", &first)]);
     let requests = |log: &LogSteps| log.steps.as_ref().unwrap().steps.len();
@@ -275,7 +278,7 @@ fn sizes_and_costs_of_a_result_set_become_a_method() {
     assert_eq!((cycles, LifeCycle::new(100.0, 20.0, Some(-1.0)).cycles), (Some(54), None));
 }
 
-/// The usage of the steps that a log counts.
+/// The token counts of the steps of a log.
 fn counted(name: &str, text: &str) -> Vec<[Option<u64>; 5]> {
     let log = read_bytes(Path::new(name), text.as_bytes().to_vec(), None).unwrap();
     let kinds = |step: &ModelStep| {

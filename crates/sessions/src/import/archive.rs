@@ -1,5 +1,5 @@
-//! Inspect's `.eval` logs: ZIP archives with one JSON entry a sample. Entries are read in memory one at a time, within
-//! limits; nothing is unpacked to disk, and an entry's name is never used as a path.
+//! Inspect's `.eval` logs: ZIP archives with one JSON entry per sample. Entries are read in memory one at a time,
+//! within limits; nothing is unpacked to disk, and an entry's name is never used as a path.
 
 use std::io::{Cursor, Read, Seek};
 use std::path::Path;
@@ -12,17 +12,19 @@ use super::detect::LogShape;
 use super::format::Format;
 use super::formats::inspect_sample;
 use super::source::{DOCUMENT_LIMIT, Records, stem_of};
+use base::locale::word;
+use base::say;
 
-/// What all entries of one archive may come to when unpacked, in bytes. A larger log is read up to there.
+/// The most bytes that the entries of one archive may unpack to. A larger log is read up to there.
 const ARCHIVE_LIMIT: u64 = 8 << 30;
-/// What the messages of one archive may come to in memory, in bytes.
+/// The most bytes of memory that the messages of one archive may take.
 const KEPT_LIMIT: usize = 512 << 20;
 
-/// Reads the archive `file`, one conversation a sample.
+/// Reads the archive `file`, one conversation per sample.
 ///
 /// # Errors
-/// A damaged archive, one that is no Inspect log, one without messages, another format than Inspect's asked for. A
-/// sample that cannot be read is a loss.
+/// If the archive is damaged, is not an Inspect log or has no messages, or if another format than Inspect's was asked
+/// for. A sample that cannot be read is a loss.
 pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>) -> Result<ImportedLog, ImportError> {
     let opened = ZipArchive::new(bytes);
     let zip = opened.map_err(|e| ImportError::DamagedArchive { file: file.to_owned(), reason: e.to_string() })?;
@@ -31,17 +33,25 @@ pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>)
     let samples: Vec<&String> = names.iter().filter(|name| is_sample(name)).collect();
     let Some(header) = ["header.json", "_journal/start.json"].into_iter().find(|head| names.iter().any(|n| n == head))
     else {
-        let advice = "unpack it and import the logs inside; only Inspect's .eval archives are read as they are";
-        return Err(ImportError::Container { file: file.to_owned(), what: "a ZIP archive", advice });
+        let advice = word(
+            "unpack it and import the logs inside; only Inspect's .eval archives are read as they are",
+            "请解压后导入其中的日志；只有 Inspect 的 .eval 存档可直接读取",
+        );
+        return Err(ImportError::Container {
+            file: file.to_owned(), what: word("a ZIP archive", "ZIP 存档"), advice
+        });
     };
-    expect_format(file, "an archive of samples", Format::Inspect, format)?;
+    expect_format(file, word("an archive of samples", "样本存档"), Format::Inspect, format)?;
     let model = archive.value(header).and_then(|header| Some(header.pointer("/eval/model")?.as_str()?.to_owned()));
     let mut conversations = Vec::new();
     let mut kept = 0;
     for (index, name) in samples.iter().enumerate() {
         if archive.unpacked > ARCHIVE_LIMIT || kept > KEPT_LIMIT {
-            archive
-                .lose(format!("the log is too large to be held; its last {} samples were left", samples.len() - index));
+            archive.note_loss(say!(
+                "the log is too large to be held; its last {} samples were left",
+                "日志过大，无法容纳；最后 {} 个样本未读",
+                samples.len() - index
+            ));
             break;
         }
         let Some(sample) = archive.value(name) else { continue };
@@ -53,7 +63,7 @@ pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>)
     ImportedLog::new(file.to_owned(), Format::Inspect, conversations, archive.losses)
 }
 
-/// `samples/NAME.json`; what else lies there is none.
+/// Whether an entry is a sample: `samples/NAME.json`.
 fn is_sample(name: &str) -> bool {
     name.strip_prefix("samples/").is_some_and(|rest| rest.ends_with(".json"))
 }
@@ -66,11 +76,11 @@ struct Archive<'f, R> {
 }
 
 impl<R: Read + Seek> Archive<'_, R> {
-    fn lose(&mut self, message: String) {
+    fn note_loss(&mut self, message: String) {
         self.losses.push(ImportIssue { file: self.file.to_owned(), line: None, message });
     }
 
-    /// The JSON of one entry; damage in it is counted, and what is before it is read.
+    /// The JSON of one entry. Damage in it is counted, and everything before the damage is read.
     fn value(&mut self, name: &str) -> Option<Value> {
         let mut text = Vec::new();
         let read = self.zip.by_name(name).map_err(|error| error.to_string()).and_then(|entry| {
@@ -79,12 +89,18 @@ impl<R: Read + Seek> Archive<'_, R> {
         });
         self.unpacked += text.len() as u64;
         if let Err(reason) = read {
-            self.lose(format!("the entry `{name}` cannot be unpacked ({reason}); it was skipped"));
+            self.note_loss(say!(
+                "the entry `{name}` cannot be unpacked ({reason}); it was skipped",
+                "无法解压条目 `{name}`（{reason}）；已跳过"
+            ));
             return None;
         }
         if text.len() as u64 > DOCUMENT_LIMIT {
             let limit = DOCUMENT_LIMIT >> 20;
-            self.lose(format!("the entry `{name}` is of more than {limit} MB; it was skipped"));
+            self.note_loss(say!(
+                "the entry `{name}` is of more than {limit} MB; it was skipped",
+                "条目 `{name}` 超过 {limit} MB；已跳过"
+            ));
             return None;
         }
         let mut records = Records::new(&self.file.join(name), LogShape::Document, Box::new(Cursor::new(text)));

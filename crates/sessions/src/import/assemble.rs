@@ -1,4 +1,4 @@
-//! From a conversation to a fixture: scrubbed, named, with points and an account of its making.
+//! Makes a fixture of a conversation: scrubbed, named, with compression points and notes on how it was made.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,21 @@ use serde_json::{Map, Value, json};
 use super::conversation::{Conversation, RepairKind};
 use super::format::Format;
 use super::points::{PointRules, propose};
-use super::scrub::{ScrubReport, ScrubSettings, record_scrubbing, scrub};
-use super::scrub::{Suspicion, audit};
+use super::scrub::{ScrubReport, ScrubSettings, Suspicion, audit, record_scrubbing, scrub};
 use super::source::plain_name;
 use crate::transcript::{Fixture, Message, Role, is_boundary};
+use base::say;
 use base::units::Tokens;
 
 /// The note of a fixture that names the message in the person's own words. Whoever paraphrased it takes the note out.
 pub const PARAPHRASE: &str = "paraphrase";
 
-/// What the user may say about a fixture to be.
+/// The user's settings for a new fixture.
 #[derive(Clone, Debug, Default)]
 pub struct FixtureOptions {
     /// Its name; from the log's file if not given.
     pub name: Option<String>,
-    /// What is removed.
+    /// What to remove.
     pub scrub: ScrubSettings,
     /// Which part of the session is used.
     pub cut: SessionCut,
@@ -63,18 +63,18 @@ impl SessionCut {
     }
 }
 
-/// A fixture, and what was done for it.
+/// A new fixture, and what was done to make it.
 #[derive(Clone, Debug)]
 pub struct Assembled {
     /// The fixture, scrubbed.
     pub fixture: Fixture,
     /// What was removed.
     pub report: ScrubReport,
-    /// What looks like a secret and is still there.
+    /// Texts that look like secrets and are still there.
     pub suspicions: Vec<Suspicion>,
 }
 
-/// Makes a fixture of a conversation. `taken` says which names are in use; `count` counts the tokens of a message.
+/// Makes a fixture of a conversation. `taken` tells which names are in use; `count` counts the tokens of a message.
 pub fn assemble(
     conversation: Conversation,
     format: Format,
@@ -93,7 +93,10 @@ pub fn assemble(
     }
     let mut fixture = Fixture {
         name: unique_name(&plain_name(wanted), taken),
-        description: format!("Imported from a log of {format}. Say in a sentence or two what happened in the session."),
+        description: say!(
+            "Imported from a log of {format}. Say in a sentence or two what happened in the session.",
+            "由 {format} 的日志导入。请用一两句话说明会话中发生了什么。"
+        ),
         model: conversation.model.unwrap_or_else(|| "unknown".to_owned()),
         context_length: None,
         tags: Vec::new(),

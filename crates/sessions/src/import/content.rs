@@ -1,4 +1,4 @@
-//! Texts inside records: strings, lists of parts, images, arguments of calls.
+//! Reads values in records: strings, lists of parts, images, arguments of calls.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -53,8 +53,8 @@ pub(super) fn time_of(record: &Value) -> Option<Timestamp> {
     str_of(record, "timestamp").parse().ok()
 }
 
-/// The text, if there is any.
-pub(super) fn named(text: &str) -> Option<String> {
+/// The text, unless it is empty.
+pub(super) fn non_empty(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
@@ -68,14 +68,14 @@ pub(super) fn content_of(message: &Value, draft: &mut ConversationDraft) -> Stri
     text_of(message.get("content").unwrap_or(&Value::Null), draft)
 }
 
-/// A message of plain text.
+/// Adds a message with the content of `message` as plain text.
 pub(super) fn say_content(role: Role, message: &Value, draft: &mut ConversationDraft) {
     let text = content_of(message, draft);
     draft.say(role, text);
 }
 
-/// A content of any vendor as text: a string, or parts joined by newlines, images as placeholders. Reasoning is
-/// left out; what of it is sealed, and what cannot be shown, is counted in the draft.
+/// The content of a message of any vendor as text: a string, or parts joined by newlines, with placeholders for images.
+/// Reasoning is left out. Sealed reasoning and unknown parts are counted in the draft.
 pub(super) fn text_of(content: &Value, draft: &mut ConversationDraft) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -151,7 +151,7 @@ fn media(part: &Value) -> Option<String> {
     Some(placeholder(kind, media_type, data))
 }
 
-/// `[image: image/png, 1234 bytes]` for what is inlined, `[image: URL]` for what is linked.
+/// `[image: image/png, 1234 bytes]` for inlined data, `[image: URL]` for a link.
 pub(super) fn placeholder(kind: &str, media_type: &str, data: &str) -> String {
     if data.starts_with("http://") || data.starts_with("https://") || data.starts_with("file:") {
         return format!("[{kind}: {data}]");
@@ -164,7 +164,7 @@ pub(super) fn placeholder(kind: &str, media_type: &str, data: &str) -> String {
     format!("[{kind}: {media_type}, {} bytes]", data.len() / 4 * 3)
 }
 
-/// The arguments of a call as JSON text: a string as written, anything else as it serialises, nothing as `{}`.
+/// The arguments of a call as JSON text: a string as written, anything else serialized, and `{}` without arguments.
 pub(super) fn arguments(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "{}".to_owned(),

@@ -1,4 +1,4 @@
-//! What an import yields: conversations, and an account of everything that did not become a message.
+//! The result of an import: conversations, and an account of everything that did not become a message.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use super::format::Format;
 use crate::transcript::Message;
+use base::say;
 use base::units::Usage;
 
+/// What a log contains.
 #[derive(Clone, Debug, PartialEq)]
-/// What a log holds.
 pub struct ImportedLog {
     /// The log.
     pub file: PathBuf,
@@ -26,7 +27,7 @@ pub struct ImportedLog {
 }
 
 impl ImportedLog {
-    /// What a log gave. Conversations without messages go; what was counted in them is counted in the first that stays.
+    /// Leaves out conversations without messages; their counts are added to those of the first that has some.
     pub(super) fn new(
         file: PathBuf,
         format: Format,
@@ -67,11 +68,11 @@ pub struct Conversation {
     pub steps: Vec<ModelStep>,
     /// The log begins in the middle of a session.
     pub begins_midway: bool,
-    /// References of attachments that are no messages: those in front of each of these messages, or behind the last.
+    /// References of attachments that are not messages: those before each of these messages, or after the last.
     pub attached: Vec<(usize, Vec<String>)>,
     /// What was left out, and why, with counts.
     pub dropped: BTreeMap<DropReason, usize>,
-    /// What was put right, with counts of messages.
+    /// What was repaired, with counts of messages.
     pub repairs: BTreeMap<RepairKind, usize>,
 }
 
@@ -109,8 +110,8 @@ pub struct RecordedCompaction {
     pub replacement: String,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 /// How a recorded compaction was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompactionKind {
     /// The history becomes a summary.
     #[default]
@@ -128,7 +129,7 @@ pub enum DropReason {
     /// State of the tool that wrote the log; the model never saw it.
     #[error("bookkeeping `{0}`")]
     Bookkeeping(String),
-    /// Text that the tool put in without the person, such as reminders.
+    /// Text that the tool inserted, such as reminders.
     #[error("injected text `{0}`")]
     Injected(String),
     /// The same record or message again.
@@ -154,18 +155,63 @@ pub enum DropReason {
     SealedReasoning,
 }
 
-/// The things that are put right.
+impl DropReason {
+    /// The reason in the language that is printed; in JSON it is English.
+    pub fn message(&self) -> String {
+        match self {
+            DropReason::Unknown(kind) => {
+                let kind = in_chinese(kind);
+                say!("{self}", "未知的记录种类 `{kind}`")
+            }
+            DropReason::Bookkeeping(kind) => {
+                let kind = in_chinese(kind);
+                say!("{self}", "内部记录 `{kind}`")
+            }
+            DropReason::Injected(kind) => {
+                let kind = in_chinese(kind);
+                say!("{self}", "插入的文字 `{kind}`")
+            }
+            DropReason::Duplicate => say!("{self}", "重复的记录"),
+            DropReason::DisplayCopy => say!("{self}", "供屏幕显示的副本"),
+            DropReason::AbandonedBranch => say!("{self}", "在被放弃的分支上"),
+            DropReason::CompactSummary => say!("{self}", "压缩的摘要"),
+            DropReason::Demonstration => say!("{self}", "提示词中的示例"),
+            DropReason::Empty => say!("{self}", "空消息"),
+            DropReason::SealedReasoning => say!("{self}", "加密的推理"),
+        }
+    }
+}
+
+/// The kinds that parsers name by words of their own; others are words of the log.
+fn in_chinese(kind: &str) -> &str {
+    match kind {
+        "without type" | "part without type" => "无类型",
+        "message of the tool itself" => "工具自身的消息",
+        "caveat about local commands" => "关于本地命令的说明",
+        "output of a local command" => "本地命令的输出",
+        "`$set` without a list of messages" => "没有消息列表的 `$set`",
+        "reply to a summary" => "对摘要的回复",
+        "start of the chat" => "聊天开始",
+        "observation without a call" => "没有调用的观察",
+        "run that is no call of a model" | "span that is no call of a model" => "并非模型调用",
+        "event that is neither action nor observation" => "既非动作也非观察的事件",
+        "command hidden from the model" => "对模型隐藏的命令",
+        other => other,
+    }
+}
+
+/// What is repaired in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RepairKind {
     /// A call had no result; [`NO_RESULT`] takes its place.
     NoResult,
     /// A result had no call and was dropped.
     OrphanResult,
-    /// The arguments of a call are no JSON; kept as written.
+    /// The arguments of a call are not JSON; they are kept as written.
     BrokenArguments,
     /// The id of a call was in use already and got a suffix.
     RepeatedId,
-    /// The message belongs to the history of another session, which this one began with when it was forked.
+    /// The message belongs to the history of another session, from which this one was forked.
     Copied,
 }
 
@@ -198,7 +244,7 @@ impl fmt::Display for ImportIssue {
 /// Why a file could not be imported at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    #[error("failed to read the log `{}`", file.display())]
+    #[error("{}", say!("failed to read the log `{}`", "无法读取日志 `{}`", file.display()))]
     /// The file cannot be read.
     Io {
         /// The log.
@@ -206,10 +252,10 @@ pub enum ImportError {
         /// Why.
         source: std::io::Error,
     },
-    #[error("the log `{}` is empty", .0.display())]
+    #[error("{}", say!("the log `{}` is empty", "日志 `{}` 为空", _0.display()))]
     /// The file has no content.
     Empty(PathBuf),
-    /// JSON by its looks, but no record of it can be read.
+    /// The file looks like JSON, but no record of it can be read.
     #[error("{}{}", first, more_losses(*more))]
     Broken {
         /// The first place that cannot be read.
@@ -217,14 +263,12 @@ pub enum ImportError {
         /// How many places there are besides.
         more: usize,
     },
-    #[error(
-        "`{}` is in no known format; it begins with `{start}`{}{}{}; name one with --format: {}",
+    #[error("{}", say!("`{}` is in no known format; it begins with `{start}`{}{}{}; name one with --format: {}", "`{}` 不是已知格式；开头为 `{start}`{}{}{}；请用 --format 指定：{}",
         file.display(),
         found_keys(keys),
-        near.as_ref().map(|near| format!("; {near}")).unwrap_or_default(),
+        near.as_ref().map(|near| say!("; {near}", "；{near}")).unwrap_or_default(),
         first_loss(losses),
-        Format::names().join(", ")
-    )]
+        Format::names().join(", ")))]
     /// No known format fits.
     UnknownFormat {
         /// The log.
@@ -239,7 +283,7 @@ pub enum ImportError {
         losses: Vec<ImportIssue>,
     },
     /// A file that another tool has to turn into text first.
-    #[error("`{}` is {what}; {advice}", file.display())]
+    #[error("{}", say!("`{}` is {what}; {advice}", "`{}` 是{what}；{advice}", file.display()))]
     Container {
         /// The log.
         file: PathBuf,
@@ -249,10 +293,8 @@ pub enum ImportError {
         advice: &'static str,
     },
     /// A log that can be read in one format only, and not in the one asked for.
-    #[error(
-        "`{}` is {what}: expected {expected}, found `--format {given}`; leave --format out, or say {expected}",
-        file.display()
-    )]
+    #[error("{}", say!("`{}` is {what}: expected {expected}, found `--format {given}`; leave --format out, or say {expected}", "`{}` 是{what}：应为 {expected}，却写 `--format {given}`；请省略 --format，或写 {expected}",
+        file.display()))]
     OtherFormat {
         /// The log.
         file: PathBuf,
@@ -263,11 +305,9 @@ pub enum ImportError {
         /// The format asked for.
         given: Format,
     },
-    #[error(
-        "`{}` is a ZIP archive that cannot be opened ({reason}); copy it again, or make JSON of it with \
-         `inspect log convert --to json`",
-        file.display()
-    )]
+    #[error("{}", say!("`{}` is a ZIP archive that cannot be opened ({reason}); copy it again, or make JSON of it with \
+         `inspect log convert --to json`", "`{}` 是无法打开的 ZIP 存档（{reason}）；请重新复制，或用 `inspect log convert --to json` 转成 JSON",
+        file.display()))]
     /// A ZIP archive that cannot be read.
     DamagedArchive {
         /// The log.
@@ -276,15 +316,15 @@ pub enum ImportError {
         reason: String,
     },
     /// A JSON document too large to hold.
-    #[error("`{}` is one JSON document of more than {limit} MB; split it or export it as JSON lines", file.display())]
+    #[error("{}", say!("`{}` is one JSON document of more than {limit} MB; split it or export it as JSON lines", "`{}` 是超过 {limit} MB 的单个 JSON 文档；请拆分，或导出为 JSON 行", file.display()))]
     TooLarge {
         /// The log.
         file: PathBuf,
-        /// In megabytes.
+        /// The limit, in megabytes.
         limit: u64,
     },
     /// The format was recognised, but there is no message in it.
-    #[error("`{}` was read as {format} and holds no messages{}", file.display(), first_loss(losses))]
+    #[error("{}", say!("`{}` was read as {format} and holds no messages{}", "`{}` 按 {format} 读取，其中没有消息{}", file.display(), first_loss(losses)))]
     NoMessages {
         /// The log.
         file: PathBuf,
@@ -302,18 +342,22 @@ impl ImportError {
 }
 
 fn found_keys(keys: &[String]) -> String {
-    if keys.is_empty() { String::new() } else { format!(" (keys: {})", keys.join(", ")) }
+    if keys.is_empty() { String::new() } else { say!(" (keys: {})", "（键：{}）", keys.join(", ")) }
 }
 
 fn more_losses(more: usize) -> String {
-    if more == 0 { String::new() } else { format!("; so with {more} more places, and nothing was left to read") }
+    if more == 0 {
+        String::new()
+    } else {
+        say!("; so with {more} more places, and nothing was left to read", "；另有 {more} 处也是如此，没有可读的内容")
+    }
 }
 
 fn first_loss(losses: &[ImportIssue]) -> String {
-    losses.first().map(|loss| format!(" ({loss})")).unwrap_or_default()
+    losses.first().map(|loss| say!(" ({loss})", "（{loss}）")).unwrap_or_default()
 }
 
-/// Some logs can be read in one format only; another is an error rather than ignored.
+/// Returns an error if another format was given than the only one in which a log can be read.
 pub(super) fn expect_format(
     file: &Path,
     what: &'static str,

@@ -1,23 +1,26 @@
-//! Detects the format of a log by its content; the name of the file only breaks ties. Of a log in no known format it says
-//! which one it comes closest to, and what it lacks.
+//! Detects the format of a log by its content; the name of the file only breaks ties. For a log in no known format,
+//! says which one is closest, and what the log lacks.
 
 use serde_json::Value;
 
 use super::format::Format;
+use base::say;
 
-/// How many records are looked at.
+/// How many records are read to detect a format.
 pub(super) const LOOKED_AT: usize = 50;
 
-/// How the bytes are to be cut.
+/// How a log is divided into records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogShape {
-    /// One JSON value a line.
+    /// One JSON value per line.
     Lines,
+    /// One JSON value.
     Document,
+    /// No JSON.
     Text,
 }
 
-/// How the bytes of a file are to be cut, from its first ones and its name.
+/// The shape of a file, from its first bytes and its name.
 pub(super) fn shape_of(head: &str, name: &str) -> LogShape {
     let text = head.trim_start_matches('\u{feff}').trim_start();
     if !text.starts_with(['{', '[']) {
@@ -30,7 +33,7 @@ pub(super) fn shape_of(head: &str, name: &str) -> LogShape {
     let second = lines.next();
     let complete = is_json(first);
     let second_opens = second.is_some_and(|line| line.starts_with('{') && line.len() > 1);
-    // Behind a damaged first line there is a whole value; behind the first line of a document, a part of it.
+    // After a damaged first line comes a whole value; after the first line of a document, another part of it.
     let damaged = first.len() > 2 && second.is_some_and(is_json);
     if is_lines_name(name) && (complete || second.is_none()) || second_opens && (complete || damaged) {
         LogShape::Lines
@@ -44,7 +47,7 @@ fn is_json(text: &str) -> bool {
 }
 
 /// Whether a text has the head of a chat as Aider writes it: the first thing in the file, or outside all fences and
-/// followed by a line of Aider's own. A page that shows such a head is no log.
+/// followed by a line of Aider's own. A page that only shows such a head is not a log.
 pub(super) fn is_aider(head: &str) -> bool {
     let mut lines = head.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).peekable();
     if lines.peek().is_some_and(|line| is_aider_head(line)) {
@@ -104,9 +107,10 @@ fn list<'a>(record: &'a Value, key: &str) -> &'a [Value] {
 /// Whether a JSON value has the marks of a format.
 type Marks = fn(&Value) -> bool;
 
-/// JSON lines: among how many of the first records one has the marks. The first row that holds decides, so a new row
-/// stands above those that take its records, too: `is_message` takes any line with a role and a text, `is_claude` any with
-/// a `sessionId` and a common `type`, and `conversations` also what Hermes writes, which [`detect_lines`] tells apart.
+/// JSON lines: one of this many first records must have the marks. The first row that matches decides, so a new row
+/// must stand above the rows that would also match its records: `is_message` takes any line with a role and a text,
+/// `is_claude` any with a `sessionId` and a common `type`, and `conversations` also what Hermes writes, which
+/// [`detect_lines`] tells apart.
 const OF_LINES: &[(usize, Marks, Format)] = &[
     (LOOKED_AT, is_codex, Format::Codex),
     (1, |r| !has(r, "type") && has(r, "timestamp") && (has(r, "instructions") || has(r, "git")), Format::Codex),
@@ -219,7 +223,7 @@ fn is_atif(record: &Value) -> bool {
     has_list(record, "steps") && text(record, "schema_version").is_some_and(|version| version.starts_with("ATIF"))
 }
 
-/// A span, or what holds spans. Attributes are an object, or OTLP's list of keys and values.
+/// A span, or a record that contains spans. Attributes are an object, or OTLP's list of keys and values.
 fn is_span(record: &Value) -> bool {
     let is_trace = ["traceId", "trace_id"].iter().any(|key| has(record, key)) || has(record, "context");
     let is_of_model = match record.get("attributes") {
@@ -230,7 +234,7 @@ fn is_span(record: &Value) -> bool {
     has_list(record, "resourceSpans") || is_trace && (is_of_model || text(record, "type") == Some("GENERATION"))
 }
 
-/// Whether the name of an attribute is one that is kept of a model's call.
+/// Whether this is the name of an attribute of a model call.
 fn names_model(key: &str) -> bool {
     key.split('.').next().is_some_and(|first| matches!(first, "gen_ai" | "llm"))
 }
@@ -266,8 +270,7 @@ fn is_anthropic_message(message: &Value) -> bool {
     !has(message, "tool_calls") && kinds.any(|kind| matches!(kind, Some("tool_use" | "tool_result" | "thinking")))
 }
 
-/// Of a log that is in no known format: the one that `record` comes closest to, in words, with what is missing; `None` if it
-/// is like none.
+/// Says for a record of no known format which format is closest, and what the record lacks; `None` if none is close.
 pub(super) fn nearest(record: &Value) -> Option<String> {
     let object = record.as_object()?;
     let signs = Format::ALL.into_iter().flat_map(|format| format.signs().iter().map(move |keys| (format, *keys)));
@@ -280,9 +283,12 @@ pub(super) fn nearest(record: &Value) -> Option<String> {
     let missing: Vec<&str> = keys.iter().copied().filter(|key| !object.contains_key(*key)).collect();
     Some(if missing.is_empty() {
         let what = in_code_marks(keys);
-        format!("it is most like {format}, but {what} do not hold what they hold there")
+        say!(
+            "it is most like {format}, but {what} do not hold what they hold there",
+            "它最像 {format}，但 {what} 的内容与其不同"
+        )
     } else {
-        format!("it is most like {format}, but has no {}", in_code_marks(&missing))
+        say!("it is most like {format}, but has no {}", "它最像 {format}，但没有 {}", in_code_marks(&missing))
     })
 }
 
@@ -296,7 +302,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_document_that_breaks_its_lines_is_no_list_of_lines() {
+    fn a_document_over_several_lines_is_not_json_lines() {
         let pretty =
             "{\"messages\":[\n{\"role\":\"user\",\"content\":\"hi\"},\n{\"role\":\"user\",\"content\":\"ho\"}]}\n";
         assert!(matches!(shape_of(pretty, "log.json"), LogShape::Document));

@@ -1,7 +1,6 @@
-//! A conversation in the making: what readers append to, and the pairing of calls with results at the end.
+//! A conversation in the making: readers append to it, and at the end calls are paired with results.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -10,13 +9,13 @@ use serde_json::{Value, json};
 use super::conversation::{
     CompactionKind, Conversation, DropReason, ModelStep, NO_RESULT, RecordedCompaction, RepairKind,
 };
-use super::scrub::held;
+use super::scrub::shorten_while_reading;
 use super::source::Records;
 use crate::references::references_in;
 use crate::transcript::{Message, Role, ToolCall};
 use base::units::Usage;
 
-/// What a reader appends to. Indices are those of entries, not of the final messages.
+/// A conversation that a reader builds. Indices are those of entries, not of the final messages.
 #[derive(Debug, Default)]
 pub(super) struct ConversationDraft {
     pub(super) name: String,
@@ -24,7 +23,7 @@ pub(super) struct ConversationDraft {
     /// Tools that the agent declares to its model; of several lists the last one counts.
     tools: Vec<Value>,
     steps: Vec<ModelStep>,
-    /// The message that each step's tokens were counted with, where formats name one.
+    /// The step of each message, by its key, where a format counts tokens by message.
     step_keys: HashMap<String, usize>,
     entries: Vec<Message>,
     compactions: Vec<usize>,
@@ -34,12 +33,15 @@ pub(super) struct ConversationDraft {
     pub(super) begins_midway: bool,
     attached: Vec<(usize, Vec<String>)>,
     dropped: BTreeMap<DropReason, usize>,
+    /// The entry of each message that is read in pieces, by its key.
     keys: HashMap<String, usize>,
     /// Keys of messages that have said nothing so far.
     silent: HashSet<String>,
+    /// Calls of the last reply that have no result so far.
     open: Vec<String>,
+    /// How many ids were made for calls.
     made: usize,
-    /// How many entries at the start are another session's.
+    /// How many entries at the start were copied from another session.
     copied: usize,
 }
 
@@ -53,7 +55,7 @@ impl ConversationDraft {
         self.entries.len()
     }
 
-    /// Takes out the entries that `abandoned` names, and counts them.
+    /// Drops the entries that `abandoned` selects, and counts them.
     pub(super) fn drop_entries(&mut self, abandoned: impl Fn(usize) -> bool, why: &DropReason) {
         for (index, entry) in self.entries.iter_mut().enumerate() {
             if abandoned(index) && !is_void(entry) {
@@ -67,7 +69,7 @@ impl ConversationDraft {
         *self.dropped.entry(why).or_default() += 1;
     }
 
-    /// Counts a record that is about the program alone.
+    /// Counts a record that concerns only the program that wrote the log.
     pub(super) fn count_bookkeeping(&mut self, kind: impl Into<String>) {
         self.count(DropReason::Bookkeeping(kind.into()));
     }
@@ -107,7 +109,7 @@ impl ConversationDraft {
         self.steps.push(ModelStep { model: self.model.clone(), time, usage });
     }
 
-    /// The same, where a log counts the request of the message `key` with each piece of it: the last count holds.
+    /// The same, where a log counts the request of the message `key` with each piece of it: the last count is used.
     pub(super) fn count_request_of(&mut self, key: &str, usage: Usage, time: Option<Timestamp>) {
         if let Some(step) = self.step_keys.get(key).and_then(|at| self.steps.get_mut(*at)) {
             step.usage = usage;
@@ -120,7 +122,7 @@ impl ConversationDraft {
         }
     }
 
-    /// A message of plain text; one that says nothing is counted instead.
+    /// Adds a message of plain text; an empty one is only counted.
     pub(super) fn say(&mut self, role: Role, text: impl Into<String>) {
         let text = text.into();
         if text.trim().is_empty() {
@@ -129,7 +131,7 @@ impl ConversationDraft {
         self.entries.push(Message::text(role, text));
     }
 
-    /// A message of the assistant with calls; one that says and calls nothing is counted instead.
+    /// Adds a message of the assistant; one without text and calls is only counted.
     pub(super) fn add_reply(&mut self, text: impl Into<String>, calls: Vec<ToolCall>) {
         let mut message = Message::text(Role::Assistant, text);
         if message.content.trim().is_empty() && calls.is_empty() {
@@ -140,7 +142,7 @@ impl ConversationDraft {
         self.entries.push(message);
     }
 
-    /// A piece of the assistant message called `key`, which may have begun earlier.
+    /// Adds a piece of the assistant message called `key`, which may have begun earlier.
     pub(super) fn add_piece(&mut self, key: &str, text: &str, calls: Vec<ToolCall>) {
         let Some(&at) = self.keys.get(key) else {
             if text.trim().is_empty() && calls.is_empty() {
@@ -167,13 +169,13 @@ impl ConversationDraft {
         self.keys.contains_key(key)
     }
 
-    /// The result of the call `id`.
+    /// Adds the result of the call `id`.
     pub(super) fn add_result(&mut self, id: &str, text: impl Into<String>) {
         self.open.retain(|open| open != id);
-        self.entries.push(Message::result(id, held(text.into())));
+        self.entries.push(Message::result(id, shorten_while_reading(text.into())));
     }
 
-    /// The result of the oldest call of the last assistant message that has none, in formats without ids.
+    /// Adds the result of the oldest call of the last assistant message that has none, in formats without ids.
     pub(super) fn add_next_result(&mut self, text: impl Into<String>) {
         let id = self.open.first().cloned().unwrap_or_default();
         self.add_result(&id, text);
@@ -190,7 +192,8 @@ impl ConversationDraft {
         format!("call_{}", self.made)
     }
 
-    /// The model was shown a text here that is no message. Right after a compaction it is part of the new context.
+    /// Notes a text that the model was shown here although it is not a message. Right after a compaction it is part of
+    /// the new context.
     pub(super) fn attach(&mut self, text: &str) {
         let message = self.entries.len();
         if let Some(last) = self.recorded.last_mut().filter(|last| last.message == message) {
@@ -203,7 +206,7 @@ impl ConversationDraft {
         }
     }
 
-    /// The agent compacted its history here; what it kept instead is no part of the history.
+    /// Notes that the agent compacted its history here. The summary that replaces it is not part of the history.
     pub(super) fn note_compaction(&mut self, summary: Option<&str>) {
         self.compactions.push(self.entries.len());
         self.record(CompactionKind::Summary);
@@ -212,12 +215,12 @@ impl ConversationDraft {
         }
     }
 
-    /// Old tool results were cleared here.
+    /// Notes that old tool results were cleared here.
     pub(super) fn note_clearing(&mut self) {
         self.record(CompactionKind::Clearing);
     }
 
-    /// Several records of one compaction are at one place.
+    /// Records a compaction once, even if the log has several records of it at one place.
     fn record(&mut self, kind: CompactionKind) {
         let message = self.entries.len();
         if self.recorded.last().is_none_or(|last| (last.message, last.kind) != (message, kind)) {
@@ -236,14 +239,14 @@ impl ConversationDraft {
         self.recorded.last_mut()
     }
 
-    /// Entries that stay in the context after the newest compaction; results go with their calls.
+    /// Notes the entries that stay in the context after the newest compaction; results go with their calls.
     pub(super) fn keep_entries(&mut self, entries: impl Iterator<Item = usize>) {
         let Some(last) = self.recorded.last_mut() else { return };
-        let said = entries.filter(|entry| self.entries.get(*entry).is_some_and(|message| message.role != Role::Tool));
-        last.kept.extend(said);
+        let kept = entries.filter(|entry| self.entries.get(*entry).is_some_and(|message| message.role != Role::Tool));
+        last.kept.extend(kept);
     }
 
-    /// All entries so far are a copy of another session's history, which counts its own tokens.
+    /// Marks all entries so far as copied from the history of another session, which counts its own tokens.
     pub(super) fn mark_copied(&mut self) {
         self.copied = self.entries.len();
         self.steps.clear();
@@ -259,7 +262,7 @@ impl ConversationDraft {
         }
     }
 
-    /// Pairs calls and results by id and gives up the conversation.
+    /// Pairs calls and results by id, and returns the conversation.
     pub(super) fn finish(mut self) -> Conversation {
         for _ in 0..self.silent.len() {
             self.count(DropReason::Empty);
@@ -277,7 +280,7 @@ impl ConversationDraft {
         let starts = Pairing::new(self.entries).run(&mut conversation);
         let place = |entry: usize| starts.get(entry).copied().unwrap_or(conversation.messages.len());
         let mut compactions: Vec<usize> =
-            self.compactions.into_iter().map(place).filter(|&at| has_said(&conversation.messages, at)).collect();
+            self.compactions.into_iter().map(place).filter(|&at| has_history(&conversation.messages, at)).collect();
         compactions.dedup();
         conversation.attached =
             self.attached.into_iter().map(|(entry, references)| (place(entry), references)).collect();
@@ -290,13 +293,13 @@ impl ConversationDraft {
             recorded.kept.iter_mut().for_each(|entry| *entry = place(*entry));
             recorded
         });
-        conversation.recorded = recorded.filter(|one| has_said(&conversation.messages, one.message)).collect();
+        conversation.recorded = recorded.filter(|one| has_history(&conversation.messages, one.message)).collect();
         conversation.compactions = compactions;
         conversation
     }
 }
 
-/// The declaration of a function in OpenAI's shape, whoever wrote it; `None` of a tool that the vendor runs itself.
+/// The declaration of a function in OpenAI's shape, whoever wrote it; `None` for a tool that the vendor runs itself.
 fn tool_schema(tool: &Value) -> Option<Value> {
     let function = tool.get("function").unwrap_or(tool);
     let name = function.get("name")?.as_str()?;
@@ -312,8 +315,8 @@ pub(super) fn conversation_names(stem: &str, count: usize) -> impl Iterator<Item
     (1..=count).map(move |number| if count > 1 { format!("{stem}-{number}") } else { stem.to_owned() })
 }
 
-/// A conversation from each record, or from each item of a list; several are numbered.
-pub(super) fn one_each(
+/// Reads a conversation from each record, or from each item of a list; several are numbered.
+pub(super) fn read_each(
     records: &mut Records,
     conversation: fn(&Value, String) -> ConversationDraft,
 ) -> Vec<ConversationDraft> {
@@ -329,11 +332,11 @@ pub(super) fn one_each(
 }
 
 /// Whether there is something to compact before `at`.
-fn has_said(messages: &[Message], at: usize) -> bool {
+fn has_history(messages: &[Message], at: usize) -> bool {
     messages.iter().take(at).any(|message| message.role != Role::System)
 }
 
-/// An entry that was taken out.
+/// Whether an entry was dropped.
 fn is_void(message: &Message) -> bool {
     message.content.is_empty() && message.tool_calls.is_empty() && message.role == Role::User
 }
@@ -361,7 +364,7 @@ impl Pairing {
         Pairing { entries: entries.into_iter().map(Some).collect(), called, answered, seen: HashSet::new() }
     }
 
-    /// Emits all entries in order, with the index of the message at which each entry begins.
+    /// Emits all entries in order, and returns the index of the message at which each entry begins.
     fn run(mut self, into: &mut Conversation) -> Vec<usize> {
         let mut starts = Vec::with_capacity(self.entries.len());
         for index in 0..self.entries.len() {
@@ -459,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn results_move_behind_their_calls_and_what_stands_between_follows() {
+    fn results_move_right_after_their_calls() {
         let mut draft = ConversationDraft::new("x");
         draft.add_reply("a", vec![call("1"), call("2")]);
         draft.add_result("2", "two");
@@ -473,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_partner_is_put_right_and_counted() {
+    fn calls_and_results_without_a_partner_are_repaired_and_counted() {
         let mut draft = ConversationDraft::new("x");
         draft.add_result("0", "from before");
         draft.add_reply("a", vec![call("1")]);

@@ -1,4 +1,4 @@
-//! OpenHands sessions kept in one file an event: `events/0.json` and so on, later `events/event-00012-ID.json`.
+//! OpenHands sessions kept in one file per event: `events/0.json` and so on, later `events/event-00012-ID.json`.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -12,6 +12,7 @@ use super::draft::ConversationDraft;
 use super::format::Format;
 use super::formats::EventView;
 use super::source::{DOCUMENT_LIMIT, Records, plain_name};
+use base::say;
 
 /// The number of an event in its file's name.
 pub(super) fn event_number(file: &Path) -> Option<u64> {
@@ -22,7 +23,7 @@ pub(super) fn event_number(file: &Path) -> Option<u64> {
 
 /// Whether `file` holds one event.
 pub(super) fn is_event_file(file: &Path) -> bool {
-    let (value, _) = document(file);
+    let (value, _) = read_document(file);
     value.is_some_and(|event| {
         event.get("source").is_some() && ["action", "observation", "kind"].iter().any(|key| event.get(*key).is_some())
     })
@@ -35,22 +36,22 @@ pub(super) fn read(folder: &Path, files: &[PathBuf]) -> Result<ImportedLog, Impo
     let session = if whole.ends_with("events") { whole.parent().unwrap_or(&whole) } else { &whole };
     let name = session.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut draft = ConversationDraft::new(plain_name(&name));
-    let (state, _) = document(&session.join("base_state.json"));
+    let (state, _) = read_document(&session.join("base_state.json"));
     let model = state.as_ref().and_then(|state| state.pointer("/agent/llm/model")?.as_str());
     draft.model = model.map(Into::into);
     let (mut view, mut losses) = (EventView::default(), Vec::new());
     for file in files {
-        let (event, lost) = document(file);
+        let (event, lost) = read_document(file);
         losses.extend(lost);
         if let Some(event) = event {
-            view.event(&event, &mut draft);
+            view.read_event(&event, &mut draft);
         }
     }
     ImportedLog::new(folder.to_owned(), Format::OpenHands, vec![draft.finish()], losses)
 }
 
 /// The JSON in one file, and what could not be read of it.
-fn document(file: &Path) -> (Option<Value>, Vec<ImportIssue>) {
+fn read_document(file: &Path) -> (Option<Value>, Vec<ImportIssue>) {
     match open_event(file) {
         Ok(open) => {
             let mut records = Records::new(file, LogShape::Document, Box::new(BufReader::new(open)));
@@ -64,9 +65,9 @@ fn document(file: &Path) -> (Option<Value>, Vec<ImportIssue>) {
 fn open_event(file: &Path) -> Result<File, String> {
     let opened = File::open(file).and_then(|open| Ok((open.metadata()?.len(), open)));
     match opened {
-        Err(error) => Err(format!("it could not be read ({error})")),
+        Err(error) => Err(say!("it could not be read ({error})", "无法读取（{error}）")),
         Ok((length, _)) if length > DOCUMENT_LIMIT => {
-            Err(format!("the event is of more than {} MB; it was skipped", DOCUMENT_LIMIT >> 20))
+            Err(say!("the event is of more than {} MB; it was skipped", "事件超过 {} MB；已跳过", DOCUMENT_LIMIT >> 20))
         }
         Ok((_, open)) => Ok(open),
     }

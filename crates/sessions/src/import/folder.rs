@@ -1,18 +1,20 @@
-//! Folders of logs.
+//! Finds the logs in a folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::conversation::ImportIssue;
 use super::events::{event_number, is_event_file};
+use base::locale::word;
+use base::say;
 
-/// Endings of files that may be logs; in a folder all others are passed over.
+/// Endings of files that may be logs; in a folder all others are skipped.
 const ENDINGS: [&str; 7] = ["jsonl", "json", "ndjson", "traj", "md", "eval", "log"];
 
-/// Numbered files that are looked into, to see whether they are events: the first may be damaged.
+/// How many numbered files are read to find out whether they are events: the first may be damaged.
 const PROBED: usize = 3;
 
-/// One log: a file, or a folder that keeps a session in one file an event.
+/// One log: a file, or a folder that keeps a session in one file per event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Log {
     /// One file.
@@ -35,9 +37,9 @@ impl Log {
     }
 }
 
-/// The logs under `path`, in order, and what was passed over though it looked like one. A file is itself, whatever
-/// its name. Links are not followed: what they lead to inside the folder is found there, and what lies outside is not
-/// the user's choice. Neither is a project below the folder: it has fixtures, not logs.
+/// The logs under `path`, in order, and the files that were skipped though they look like logs. A `path` that is a file
+/// is the only log, whatever its name. Links are not followed: a target inside the folder is found anyway, and one
+/// outside is not the user's choice. Projects below the folder are skipped: they have fixtures, not logs.
 pub fn log_files(path: &Path) -> (Vec<Log>, Vec<ImportIssue>) {
     if !path.is_dir() {
         return (vec![Log::File(path.to_owned())], Vec::new());
@@ -56,20 +58,20 @@ pub fn log_files(path: &Path) -> (Vec<Log>, Vec<ImportIssue>) {
                 losses.push(ImportIssue {
                     file,
                     line: None,
-                    message: format!("the folder could not be read: {error}"),
+                    message: say!("the folder could not be read: {error}", "无法读取该文件夹：{error}"),
                 });
             }
         }
     }
-    (gathered(folders, &mut losses), losses)
+    (gather_logs(folders, &mut losses), losses)
 }
 
 fn is_project(entry: &walkdir::DirEntry) -> bool {
     entry.depth() > 0 && entry.path().join("pipeline.toml").is_file()
 }
 
-/// Events of a session become one log; what lies beside them is part of the session too.
-fn gathered(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<ImportIssue>) -> Vec<Log> {
+/// Makes one log of the events of a session. The files beside the events are part of the session too.
+fn gather_logs(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<ImportIssue>) -> Vec<Log> {
     let mut logs = Vec::new();
     for (folder, files) in &mut folders {
         let numbered = files.iter().filter_map(|file| Some((event_number(file)?, file.clone())));
@@ -88,7 +90,11 @@ fn gathered(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<Impor
         for file in files {
             let is_state = file.ends_with("base_state.json") && sessions.contains(&folder);
             if is_cache || is_state {
-                let message = "it goes with the events beside it, which are read as one session".to_owned();
+                let message = word(
+                    "it goes with the events beside it, which are read as one session",
+                    "它属于旁边的事件，已作为同一会话读取",
+                )
+                .to_owned();
                 losses.push(ImportIssue { file, line: None, message });
             } else {
                 logs.push(Log::File(file));
@@ -110,9 +116,12 @@ fn link(folder: &Path, link: &Path) -> ImportIssue {
         _ => false,
     };
     let message = if inside {
-        "a link inside the folder; its target is read where it lies"
+        word("a link inside the folder; its target is read where it lies", "文件夹内的链接；其目标在原处读取")
     } else {
-        "a link out of the folder was not followed; name its target to import it"
+        word(
+            "a link out of the folder was not followed; name its target to import it",
+            "没有跟随指向文件夹之外的链接；请指定其目标以导入",
+        )
     };
     ImportIssue { file: link.to_owned(), line: None, message: message.to_owned() }
 }

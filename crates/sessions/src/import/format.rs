@@ -1,4 +1,4 @@
-//! The formats of logs, and what holds for the logs of each.
+//! The formats of logs, and their properties.
 
 use base::locale::word;
 use base::named_enum;
@@ -48,15 +48,15 @@ named_enum! {
 /// How the logs of a format count tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TokenCounts {
-    /// Of every request.
+    /// They count the tokens of every request.
     Whole,
-    /// Of every request, but not all of its output.
+    /// They count the tokens of every request, but not all of its output.
     OutputInPart,
-    /// Not of every request.
+    /// They do not count the tokens of every request.
     No,
 }
 
-/// What holds for the logs of one format. There is no default: for a new format all of it must be decided.
+/// The properties of a format. There is no default: for a new format all of them must be decided.
 struct Properties {
     /// The program that writes them, as people call it.
     product: &'static str,

@@ -1,10 +1,10 @@
-//! Fixtures from the logs of real sessions: reading, scrubbing, audit, compression points, statistics.
+//! Makes fixtures from the logs of real sessions: reading, scrubbing, audit, compression points, statistics.
 //!
 //! A log is recognised by its content and read into conversations whose calls and results are paired. Nothing is lost
 //! silently: a record that is not a message is counted with its reason ([`DropReason`]), and one that could not be read
 //! is reported with file and line ([`ImportIssue`]). Scrubbing is deterministic and idempotent, and the same string
-//! gets the same replacement everywhere in one fixture. Deliberately absent: probes (facts come in as plain strings),
-//! providers, writing files.
+//! gets the same replacement everywhere in one fixture. Nothing here knows probes (facts are passed as plain strings)
+//! or providers, or writes files.
 
 mod conversation;
 mod format;
@@ -41,47 +41,48 @@ pub use scrub::{
 };
 pub use stats::{FixtureStats, stats};
 
+use base::locale::word;
 use conversation::expect_format;
 use detect::LogShape;
 use source::{DOCUMENT_LIMIT, Records};
 
-/// Bytes of a file that are looked at to see how it is cut.
+/// Bytes of a file that are read to detect how it is divided into records.
 const HEAD: u64 = 64 << 10;
 
-/// Reads a log that was found by [`log_files`], as `format` or as what it looks like.
+/// Reads a log that was found by [`log_files`], as `format` or as the format that is detected.
 ///
 /// # Errors
-/// As [`read_log`].
+/// As for [`read_log`].
 pub fn read(log: &Log, format: Option<Format>) -> Result<ImportedLog, ImportError> {
     match log {
         Log::File(path) => read_log(path, format),
         Log::Events { folder, files } => {
-            expect_format(folder, "a folder of events", Format::OpenHands, format)?;
+            expect_format(folder, word("a folder of events", "事件文件夹"), Format::OpenHands, format)?;
             events::read(folder, files)
         }
     }
 }
 
-/// Reads the log at `path`, as `format` or as what it looks like. JSON lines are streamed: memory holds the messages
-/// and one line.
+/// Reads the log at `path`, as `format` or as the format that is detected. JSON lines are streamed: memory holds the
+/// messages and one line.
 ///
 /// # Errors
-/// A file that cannot be read, is empty, is in no known format, or holds no message. Damage inside a log is no error:
-/// the sound part is imported and the loss counted in [`ImportedLog::losses`].
+/// If the file cannot be read, is empty, is in no known format, or contains no message. Damage inside a log is not an
+/// error: the sound part is imported and the loss counted in [`ImportedLog::losses`].
 pub fn read_log(path: &Path, format: Option<Format>) -> Result<ImportedLog, ImportError> {
     let file = File::open(path).map_err(|e| ImportError::from_io(path, e))?;
     let length = file.metadata().map_err(|e| ImportError::from_io(path, e))?.len();
     read_from(path, BufReader::new(file), length, format)
 }
 
-/// A larger document is not read to find out whether it is a session.
+/// The largest document that is read to find out whether it is a session.
 const LARGEST_SESSION: u64 = 32 << 20;
 
 /// Reads the session at `path` if it is in one of `formats`; `None` if it is anything else. Of files that are not JSON lines
 /// only the beginning is read, unless one of the formats is a document.
 ///
 /// # Errors
-/// As [`read_log`], for files that are JSON lines.
+/// As for [`read_log`], for files that are JSON lines.
 pub fn read_session(path: &Path, formats: &[Format]) -> Result<Option<ImportedLog>, ImportError> {
     let opened = File::open(path).map_err(|e| ImportError::from_io(path, e))?;
     let mut reader = BufReader::with_capacity(1 << 20, opened);
@@ -105,7 +106,7 @@ pub fn read_session(path: &Path, formats: &[Format]) -> Result<Option<ImportedLo
         return Err(ImportError::Empty(path.to_owned()));
     }
     let mut records = Records::new(path, shape, Box::new(Cursor::new(head).chain(reader)));
-    match recognised(&mut records, &text) {
+    match detect_format(&mut records, &text) {
         Some(format) if formats.contains(&format) => import(format, records).map(Some),
         Some(_) => Ok(None),
         None if shape == LogShape::Document => Ok(None),
@@ -116,7 +117,7 @@ pub fn read_session(path: &Path, formats: &[Format]) -> Result<Option<ImportedLo
 /// Reads a log that is in memory; `name` stands for its file.
 ///
 /// # Errors
-/// As [`read_log`].
+/// As for [`read_log`].
 pub fn read_bytes(name: &Path, bytes: Vec<u8>, format: Option<Format>) -> Result<ImportedLog, ImportError> {
     let length = bytes.len() as u64;
     read_from(name, Cursor::new(bytes), length, format)
@@ -145,14 +146,14 @@ fn read_from(
         return Err(ImportError::TooLarge { file: file.to_owned(), limit: DOCUMENT_LIMIT >> 20 });
     }
     let mut records = Records::new(file, shape, Box::new(Cursor::new(head).chain(reader)));
-    let format = format.or_else(|| recognised(&mut records, &text));
+    let format = format.or_else(|| detect_format(&mut records, &text));
     match format {
         Some(format) => import(format, records),
         None => Err(unknown(file, &text, records)),
     }
 }
 
-fn recognised(records: &mut Records, head: &str) -> Option<Format> {
+fn detect_format(records: &mut Records, head: &str) -> Option<Format> {
     if records.shape == LogShape::Text {
         return detect::is_aider(head).then_some(Format::Aider);
     }
@@ -190,27 +191,39 @@ fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
 
 fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {
     let (what, advice) = if head.starts_with(b"SQLite format 3\0") {
-        ("a SQLite database", database_advice(head))
+        (word("a SQLite database", "SQLite 数据库"), database_advice(head))
     } else if head.starts_with(&[0x1f, 0x8b]) || head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        ("compressed", "decompress it first with `gunzip` or `unzstd`")
+        (
+            word("compressed", "压缩文件"),
+            word("decompress it first with `gunzip` or `unzstd`", "请先用 `gunzip` 或 `unzstd` 解压"),
+        )
     } else {
         return Ok(());
     };
     Err(ImportError::Container { file: file.to_owned(), what, advice })
 }
 
-/// Which command turns a database into a log. The texts that made its tables are in its first page.
+/// The command that turns a database into a log. The SQL that created its tables is in its first page.
 fn database_advice(head: &[u8]) -> &'static str {
     let text = String::from_utf8_lossy(head);
-    match (names_table(&text, "part"), names_table(&text, "sessions")) {
-        (true, false) => "it is OpenCode's: run `opencode export SESSION > log.json`, then import that",
-        (false, true) => "it is Hermes': run `hermes sessions export log.jsonl`, then import that",
-        _ => "run `opencode export SESSION` or `hermes sessions export`, then import what it writes",
+    match (creates_table(&text, "part"), creates_table(&text, "sessions")) {
+        (true, false) => word(
+            "it is OpenCode's: run `opencode export SESSION > log.json`, then import that",
+            "属于 OpenCode：请运行 `opencode export SESSION > log.json`，再导入它",
+        ),
+        (false, true) => word(
+            "it is Hermes': run `hermes sessions export log.jsonl`, then import that",
+            "属于 Hermes：请运行 `hermes sessions export log.jsonl`，再导入它",
+        ),
+        _ => word(
+            "run `opencode export SESSION` or `hermes sessions export`, then import what it writes",
+            "请运行 `opencode export SESSION` 或 `hermes sessions export`，再导入其输出",
+        ),
     }
 }
 
-/// Whether a text makes a table of this name.
-fn names_table(text: &str, name: &str) -> bool {
+/// Whether a text creates a table of this name.
+fn creates_table(text: &str, name: &str) -> bool {
     let quoted = ["", "`", "\"", "'"].map(|quote| format!("{quote}{name}{quote} ("));
     quoted.iter().any(|form| text.contains(form) || text.contains(&form.replace(" (", "(")))
 }

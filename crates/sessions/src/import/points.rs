@@ -1,23 +1,23 @@
-//! Compression points for a transcript: where the product itself compacted, every so many tokens, at the end.
+//! Compression points for a transcript: where the product itself compacted, at regular distances, at the end.
 
 use crate::transcript::{Message, Role, ends_of_spans, is_boundary, points_at_shares};
 use base::units::Tokens;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 /// Where compression points are placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PointRules {
-    /// One whenever so many tokens have come since the point before.
+    /// A point whenever this many tokens have come since the one before.
     pub every_tokens: Option<Tokens>,
-    /// One wherever the log itself was compacted.
+    /// A point wherever the log itself was compacted.
     pub at_compactions: bool,
-    /// Whether the end of the session is one.
+    /// Whether the end of the session is a point.
     pub at_end: bool,
-    /// So many, at the ends of spans of about equal tokens.
+    /// This many points, at the ends of spans of about equal tokens.
     pub spans: Option<u32>,
 }
 
-/// The share of the messages, and the turns of the assistant, that are after the last point, so that a compression can
-/// be judged by what the session used later.
+/// The least share of the messages, and turns of the assistant, after the last point, so that a compression can be
+/// judged by what the session used later.
 const TAIL: (f64, usize) = (0.15, 10);
 /// The shares of the tokens before the points of a transcript for which no rule is given.
 const SHARES: [f64; 2] = [0.4, 0.7];
@@ -64,7 +64,7 @@ pub fn propose(
     points
 }
 
-/// Whether there is something to compress between `start` and `at`, and no call is parted from its result.
+/// Whether there is something to compress between `start` and `at`, and no call is separated from its result.
 fn may_be_point(messages: &[Message], start: usize, at: usize) -> bool {
     at > start && at <= messages.len() && is_boundary(messages, at)
 }
@@ -108,6 +108,7 @@ mod tests {
         assert_eq!(points(PointRules { at_end: true, ..every(6) }), [4, 6]);
         assert_eq!(points(PointRules::default()), [0_usize; 0]);
     }
+
     fn long(turns: usize) -> Vec<Message> {
         (0..turns).map(|_| Message::text(Role::Assistant, "xx")).collect()
     }
@@ -116,10 +117,10 @@ mod tests {
     fn points_leave_a_tail_where_the_session_is_long_enough() {
         let at = |turns, rules| propose(&long(turns), &[], rules, &|_| Tokens(1));
         assert_eq!(at(100, PointRules::default()), [40, 70]);
-        assert_eq!(at(30, PointRules::default()), [12], "ten turns stand behind no point at 70%");
+        assert_eq!(at(30, PointRules::default()), [12], "fewer than ten turns follow a point at 70%");
         assert_eq!(at(12, PointRules::default()), [0_usize; 0]);
         let every = PointRules { every_tokens: Some(Tokens(30)), ..PointRules::default() };
-        assert_eq!(at(100, every), [30, 60], "behind the point at 90 are 10 messages of 100");
+        assert_eq!(at(100, every), [30, 60], "only 10 of 100 messages follow a point at 90");
         assert_eq!(at(100, PointRules { at_end: true, ..every }), [30, 60, 100]);
         assert_eq!(at(9, PointRules { every_tokens: Some(Tokens(4)), ..every }), [4, 8], "else none would be left");
     }

@@ -1,4 +1,5 @@
-//! The bytes of a log as records: JSON lines streamed one at a time, or one document; what is damaged is counted.
+//! Reads the bytes of a log as records: JSON lines streamed one at a time, or one document. Damaged records are
+//! counted.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read};
@@ -8,9 +9,12 @@ use serde_json::Value;
 
 use super::conversation::ImportIssue;
 use super::detect::LogShape;
+use base::locale::word;
+use base::say;
 
 /// Longer lines are skipped: no message is that long, and the tree of one must fit in memory.
 pub(super) const LINE_LIMIT: usize = 32 << 20;
+/// Longer documents are refused.
 pub(super) const DOCUMENT_LIMIT: u64 = 128 << 20;
 
 /// The records of one file.
@@ -21,13 +25,13 @@ pub(super) struct Records {
     line: u64,
     done: bool,
     losses: Vec<ImportIssue>,
-    /// Records read ahead, with the lines they stood on.
+    /// Records read ahead, with their line numbers.
     ahead: VecDeque<(u64, Value)>,
-    /// What is left of the list that was read last.
+    /// The rest of the list that was read last.
     items: std::vec::IntoIter<Value>,
 }
 
-/// A line as it was found.
+/// A line of the log.
 enum LogLine {
     Text(String),
     TooLong,
@@ -39,7 +43,7 @@ impl Records {
         Records { file: file.to_owned(), shape, reader, line: 0, done: false, losses, ahead, items }
     }
 
-    /// The name a conversation of this file goes by.
+    /// The name of a conversation of this file.
     pub(super) fn stem(&self) -> String {
         stem_of(&self.file)
     }
@@ -48,8 +52,8 @@ impl Records {
         self.losses
     }
 
-    /// Something at the current line that could not be read.
-    pub(super) fn lose(&mut self, message: impl Into<String>) {
+    /// Notes something at the current line that could not be read.
+    pub(super) fn note_loss(&mut self, message: impl Into<String>) {
         let line = (self.line > 0).then_some(self.line);
         self.losses.push(ImportIssue { file: self.file.clone(), line, message: message.into() });
     }
@@ -104,7 +108,10 @@ impl Records {
                 LogLine::Text(text) => text,
                 LogLine::TooLong => {
                     let limit = LINE_LIMIT >> 20;
-                    self.lose(format!("the line is longer than {limit} MB; it was skipped"));
+                    self.note_loss(say!(
+                        "the line is longer than {limit} MB; it was skipped",
+                        "该行超过 {limit} MB；已跳过"
+                    ));
                     continue;
                 }
             };
@@ -114,24 +121,31 @@ impl Records {
             }
             match parse(trimmed) {
                 Ok(value) => return Some(value),
-                Err(error) => self.lose_line(&error),
+                Err(error) => self.note_bad_line(&error),
             }
         }
     }
 
-    fn lose_line(&mut self, error: &serde_json::Error) {
-        let what = if error.is_eof() { "the line is cut off" } else { "the line is no JSON" };
+    fn note_bad_line(&mut self, error: &serde_json::Error) {
+        let what = if error.is_eof() {
+            word("the line is cut off", "该行被截断")
+        } else {
+            word("the line is no JSON", "该行不是 JSON")
+        };
         let error = error.to_string();
         let reason = error.split(" at line ").next().unwrap_or(&error);
-        self.lose(format!("{what} ({reason}); expected one JSON value a line; it was skipped"));
+        self.note_loss(say!(
+            "{what} ({reason}); expected one JSON value a line; it was skipped",
+            "{what}（`{reason}`）；应为每行一个 JSON 值；已跳过"
+        ));
     }
 
-    /// The next line as text, for logs that are no JSON.
+    /// The next line as text, for logs that are not JSON.
     pub(super) fn next_text(&mut self) -> Option<String> {
         loop {
             match self.next_line()? {
                 LogLine::Text(text) => return Some(text),
-                LogLine::TooLong => self.lose("the line is too long; it was skipped"),
+                LogLine::TooLong => self.note_loss(word("the line is too long; it was skipped", "该行过长；已跳过")),
             }
         }
     }
@@ -149,7 +163,7 @@ impl Records {
                 Some(LogLine::Text(self.decode(bytes)))
             }
             Err(error) => {
-                self.lose(format!("reading stopped after this line: {error}"));
+                self.note_loss(say!("reading stopped after this line: {error}", "读取在此行之后停止：{error}"));
                 None
             }
         }
@@ -158,7 +172,10 @@ impl Records {
     fn decode(&mut self, bytes: Vec<u8>) -> String {
         String::from_utf8(bytes).unwrap_or_else(|error| {
             let at = error.utf8_error().valid_up_to();
-            self.lose(format!("invalid UTF-8 at byte {at}; the bytes were replaced by U+FFFD"));
+            self.note_loss(say!(
+                "invalid UTF-8 at byte {at}; the bytes were replaced by U+FFFD",
+                "字节 {at} 处的 UTF-8 无效；这些字节已替换为 U+FFFD"
+            ));
             String::from_utf8_lossy(error.as_bytes()).into_owned()
         })
     }
@@ -167,7 +184,7 @@ impl Records {
         self.done = true;
         let mut bytes = Vec::new();
         if let Err(error) = self.reader.by_ref().take(DOCUMENT_LIMIT + 1).read_to_end(&mut bytes) {
-            self.lose(format!("reading stopped: {error}"));
+            self.note_loss(say!("reading stopped: {error}", "读取停止：{error}"));
         }
         let text = self.decode(bytes);
         let text = text.trim_start_matches('\u{feff}').trim();
@@ -183,7 +200,7 @@ impl Records {
         }
     }
 
-    /// What is before the damage, with its brackets closed.
+    /// Reads the part before the damage, with its brackets closed.
     fn salvage(&mut self, text: &str, error: &serde_json::Error) -> Option<Value> {
         self.line = error.line() as u64;
         let reason = error.to_string();
@@ -191,14 +208,21 @@ impl Records {
         let column = error.column();
         let start: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
         let damage = if error.is_eof() { text.len() } else { (start + column).saturating_sub(1).min(text.len()) };
-        let value = closed(text, damage).and_then(|closed| serde_json::from_str(&closed).ok());
-        let kept = if value.is_some() { "everything before it was read" } else { "nothing could be read" };
-        self.lose(format!("the JSON document is damaged at column {column} ({reason}); {kept}"));
+        let value = close_brackets(text, damage).and_then(|closed| serde_json::from_str(&closed).ok());
+        let kept = if value.is_some() {
+            word("everything before it was read", "此前的内容都已读取")
+        } else {
+            word("nothing could be read", "没有可读的内容")
+        };
+        self.note_loss(say!(
+            "the JSON document is damaged at column {column} ({reason}); {kept}",
+            "JSON 文档在第 {column} 列损坏（`{reason}`）；{kept}"
+        ));
         value
     }
 }
 
-/// The name a conversation of `file` goes by: its stem, in characters that file names everywhere may have.
+/// The name of a conversation of `file`: its stem, in characters that are allowed in file names everywhere.
 pub(super) fn stem_of(file: &Path) -> String {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = name.split('.').find(|part| !part.is_empty()).unwrap_or("log");
@@ -212,8 +236,8 @@ pub(super) fn plain_name(text: &str) -> String {
     if trimmed.is_empty() { "log".to_owned() } else { trimmed.to_owned() }
 }
 
-/// Reads to the end of a line but stores at most one byte more than the limit; returns the length of the line, or a little
-/// more than the limit.
+/// Reads to the end of a line and returns its length. Of a line over the limit, `into` never holds more than one buffer
+/// beyond the limit.
 fn read_bounded(reader: &mut impl BufRead, into: &mut Vec<u8>) -> io::Result<usize> {
     let mut length = 0;
     loop {
@@ -284,7 +308,7 @@ fn surrogate(text: &str) -> Option<bool> {
 }
 
 /// The text up to the last complete value before `damage`, with the open brackets closed.
-fn closed(text: &str, damage: usize) -> Option<String> {
+fn close_brackets(text: &str, damage: usize) -> Option<String> {
     let mut open: Vec<u8> = Vec::new();
     let mut last: Option<(usize, Vec<u8>)> = None;
     let (mut in_string, mut escaped) = (false, false);
@@ -346,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_document_yields_what_stands_before_the_damage() {
+    fn a_damaged_document_is_read_up_to_the_damage() {
         let (values, losses) = records(LogShape::Document, b"{\"m\":[{\"a\":\"x, y\"},{\"a\":2},{\"a\":\"cut of");
         assert_eq!(values[0]["m"].as_array().map(Vec::len), Some(2));
         assert_eq!(values[0]["m"][1]["a"], 2);

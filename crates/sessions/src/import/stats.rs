@@ -1,4 +1,4 @@
-//! What a fixture consists of, for a table over all of them.
+//! The figures of fixtures, for a table of all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,11 +40,11 @@ pub fn stats(fixture: &Fixture, count: &dyn Fn(&Message) -> Tokens) -> FixtureSt
     }
 }
 
-/// The languages with a tenth of the letters or more; a letter of an unspaced script says as much as three.
+/// The languages with a tenth of the letters or more; a letter of an unspaced script counts as three.
 fn languages(messages: &[Message]) -> Vec<&'static str> {
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
-    let said = messages.iter().filter(|message| matches!(message.role, Role::User | Role::Assistant));
-    for letter in said.flat_map(|message| message.content.chars()) {
+    let spoken = messages.iter().filter(|message| matches!(message.role, Role::User | Role::Assistant));
+    for letter in spoken.flat_map(|message| message.content.chars()) {
         if let Some((language, weight)) = language_of(letter) {
             *counts.entry(language).or_default() += weight;
         }

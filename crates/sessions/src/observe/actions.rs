@@ -16,7 +16,7 @@ pub(super) struct FileAccess {
     pub(super) turn: usize,
     pub(super) path: String,
     pub(super) lines: Lines,
-    /// Of the result of a read.
+    /// Tokens of the result, for a read.
     pub(super) tokens: u64,
     target: Target,
     is_change: bool,
@@ -35,7 +35,7 @@ pub(super) struct FailedCommand {
 pub(super) struct SessionActions {
     /// The message of each turn.
     pub(super) turns: Vec<usize>,
-    /// How many calls each turn makes, and of how many it is known what they do.
+    /// How many calls each turn makes, and how many of these are understood.
     pub(super) calls: Vec<(usize, usize)>,
     pub(super) reads: Vec<FileAccess>,
     pub(super) failures: Vec<FailedCommand>,
@@ -67,7 +67,7 @@ impl SessionActions {
         actions
     }
 
-    /// Adds a call; whether it is known what it does.
+    /// Adds a call, and returns whether it is known what it does.
     fn add(&mut self, turn: usize, call: &ToolCall, result: &str) -> bool {
         self.order += 1;
         let command = command_of(&call.function.arguments);
@@ -144,8 +144,8 @@ impl SessionActions {
 
     /// Whether a read is of a file that was read before turn `point`, in whichever lines.
     pub(super) fn is_known_file(&self, read: &FileAccess, point: usize) -> bool {
-        let accesses = self.by_name.get(&name_of(&read.path)).into_iter().flatten();
-        accesses.into_iter().any(|access| access.turn < point && !access.is_change)
+        let mut accesses = self.by_name.get(&name_of(&read.path)).into_iter().flatten();
+        accesses.any(|access| access.turn < point && !access.is_change)
     }
 
     fn may_have_changed(&self, from: usize, until: usize) -> bool {
@@ -153,11 +153,11 @@ impl SessionActions {
         self.any_change.get(after).is_some_and(|order| *order <= until)
     }
 
-    /// Whether what a call looks at was looked at before turn `point`, be it changed since or not.
+    /// Whether what a call looks at was looked at before turn `point`, even if it has changed since.
     pub(super) fn was_looked_at(&self, call: &ToolCall, point: usize) -> bool {
         targets(call).iter().any(|target| match target {
             Target::File { path, .. } => self.by_name.get(&name_of(path)).is_some_and(|accesses| {
-                accesses.iter().any(|one| one.turn < point && !one.is_change && one.target.overlaps(target))
+                accesses.iter().any(|access| access.turn < point && !access.is_change && access.target.overlaps(target))
             }),
             other => self.looks.get(other).is_some_and(|turn| *turn < point),
         })
@@ -169,7 +169,7 @@ impl SessionActions {
     }
 }
 
-/// A rough count: four characters a token.
+/// A rough count: four characters per token.
 fn tokens_of(result: &str) -> u64 {
     full_length(result) as u64 / 4
 }
@@ -210,7 +210,7 @@ fn is_agent(call: &ToolCall) -> bool {
 }
 
 /// Whether a command line may change files that it does not name: a version control system, a formatter, a script that
-/// writes. A re-read behind it is not counted.
+/// writes. A re-read after it is not counted.
 fn may_change_anything(text: &str, commands: &[ShellCommand]) -> bool {
     commands.iter().any(|command| {
         let words: Vec<&str> = command.words.iter().map(String::as_str).collect();

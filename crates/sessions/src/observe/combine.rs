@@ -1,4 +1,4 @@
-//! All sessions together, with copies taken out.
+//! Combines sessions, and leaves copies out.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use super::reasons::SessionNote;
 use super::session::{ObservedCompaction, SessionFindings};
 use super::window::SurroundedWindow;
 
-/// A session as it is listed.
+/// A session in the list of sessions.
 #[derive(Clone, Debug, Serialize)]
 pub struct ObservedSession {
     /// The name of the log.
@@ -30,17 +30,17 @@ pub struct ObservedSession {
     pub note: Option<SessionNote>,
 }
 
-/// How many of the compactions that count have a control on both sides.
+/// How many of the counted compactions have a control on both sides.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ControlCoverage {
     /// Compactions that are counted.
     pub counted: usize,
-    /// Those of them with a control on both sides.
+    /// Counted compactions with a control on both sides.
     pub with_controls: usize,
 }
 
 impl ControlCoverage {
-    /// Whether at least half have: the others may differ from these.
+    /// Whether at least half of them have: otherwise those that have may not be typical.
     pub fn is_enough(self) -> bool {
         self.with_controls > 0 && 2 * self.with_controls >= self.counted
     }
@@ -55,17 +55,17 @@ pub struct SessionObservation {
     pub compactions: Vec<ObservedCompaction>,
     /// Compactions that count, and how many of these have a control on both sides.
     pub coverage: ControlCoverage,
-    /// What the counted compactions with controls show; `None` where there are too few of them.
+    /// The differences that the counted compactions with controls show; `None` if these are too few.
     pub difference: Option<LocalDifference>,
-    /// The same around turns at which nothing happened: what the differences look like by chance.
+    /// The same around turns at which nothing happened: it shows what differences occur by chance.
     pub placebo: Option<LocalDifference>,
     /// The file of each compaction, for commands.
     #[serde(skip)]
     pub files: Vec<String>,
 }
 
-/// Puts sessions together, each with its file. What was copied from one session into another counts where most turns
-/// follow it, at first occurrence among equals, so the order of the files does not matter beyond that.
+/// Combines sessions, each given with its file. A compaction that several sessions share, because one is a copy of
+/// another, counts in the session where most turns follow it; among equals, in the first file by name.
 pub fn combine(mut sessions: Vec<(String, SessionFindings)>) -> SessionObservation {
     sessions.sort_by(|(a, one), (b, other)| (a, &one.name).cmp(&(b, &other.name)));
     let best = best_copies(&sessions);
@@ -76,7 +76,8 @@ pub fn combine(mut sessions: Vec<(String, SessionFindings)>) -> SessionObservati
         let copy_of = seen.get(&found.digest).cloned();
         seen.entry(found.digest).or_insert_with(|| file.clone());
         let mut compactions = found.compactions;
-        compactions.retain(|one| copy_of.is_none() && best.get(&one.identity).is_some_and(|(_, best)| *best == place));
+        compactions
+            .retain(|one| copy_of.is_none() && best.get(&one.identity).is_some_and(|(_, session)| *session == place));
         let windows: Vec<SurroundedWindow> = compactions.iter().filter_map(ObservedCompaction::surrounded).collect();
         all.coverage.counted += compactions.iter().filter(|one| one.not_counted.is_none()).count();
         all.coverage.with_controls += windows.len();
@@ -104,7 +105,7 @@ pub fn combine(mut sessions: Vec<(String, SessionFindings)>) -> SessionObservati
     all
 }
 
-/// For each compaction the session in which most turns follow it.
+/// For each compaction, by its identity: the most turns that follow it in a session, and which session that is.
 fn best_copies(sessions: &[(String, SessionFindings)]) -> BTreeMap<u64, (usize, usize)> {
     let mut best: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
     for (place, (_, found)) in sessions.iter().enumerate() {

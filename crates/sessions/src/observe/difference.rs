@@ -1,4 +1,4 @@
-//! What compactions change: the window after each of them less its two controls.
+//! What compactions change: the window after each of them, compared with its two controls.
 //!
 //! Re-reads grow through a session, as they must: there is more and more that can be read again. And sessions have phases.
 //! So a window is compared with its own neighbours: with the nearest control before it, and with the nearest one after
@@ -10,19 +10,19 @@ use serde::Serialize;
 use super::window::{SurroundedWindow, WindowFigures};
 use stats::{Interval, interval, mean_of};
 
-/// Sessions from which on a difference is given.
+/// The fewest sessions for which a difference is given.
 pub const SESSIONS_FOR_INTERVAL: usize = 8;
 
-/// How a rate differs from that of the neighbours; means over sessions of means over their windows.
+/// How a rate in windows differs from the rate in their controls; means over sessions of means over their windows.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RateDifference {
     /// Sessions that have a rate on all three sides.
     pub sessions: usize,
-    /// In the windows.
+    /// The rate in the windows.
     pub rate: f64,
-    /// In the windows, less the control before each.
+    /// The rate in the windows minus that in the control before each.
     pub before: SideDifference,
-    /// In the windows, less the control after each.
+    /// The rate in the windows minus that in the control after each.
     pub after: SideDifference,
     /// The smaller of the two, if both intervals lie on the same side of 0; else nothing was shown.
     pub finding: Option<f64>,
@@ -59,7 +59,7 @@ pub struct LocalDifference {
     pub repeated_failures_per_turn: Option<RateDifference>,
 }
 
-/// A rate of a window; `None` where there is nothing that could have happened.
+/// A rate of a window; `None` if nothing could have happened in it.
 type Rate = fn(&WindowFigures) -> Option<f64>;
 
 fn re_reads(figures: &WindowFigures) -> Option<f64> {
@@ -70,20 +70,21 @@ fn repeated_failures(figures: &WindowFigures) -> Option<f64> {
     share(figures.repeated_failures?, figures.turns)
 }
 
-fn share(part: usize, whole: usize) -> Option<f64> {
+/// A part as a share; `None` of nothing.
+pub(super) fn share(part: usize, whole: usize) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// The differences over sessions, each given by its windows; `None` below [`SESSIONS_FOR_INTERVAL`].
 pub fn local_difference(sessions: &[Vec<SurroundedWindow>]) -> Option<LocalDifference> {
-    let found = LocalDifference {
+    let rates = LocalDifference {
         re_reads_per_known_read: rate_difference(sessions, re_reads),
         repeated_failures_per_turn: rate_difference(sessions, repeated_failures),
     };
-    (found.re_reads_per_known_read.is_some() || found.repeated_failures_per_turn.is_some()).then_some(found)
+    (rates.re_reads_per_known_read.is_some() || rates.repeated_failures_per_turn.is_some()).then_some(rates)
 }
 
-/// A rate of one session: in its windows, and less the control before and the one after.
+/// A rate of one session: in its windows, and minus that in the controls before and after them.
 struct SessionRate {
     rate: f64,
     before: f64,
@@ -95,9 +96,9 @@ impl SessionRate {
         let rates = windows.iter().filter_map(|one| Some([rate(&one.window)?, rate(&one.before)?, rate(&one.after)?]));
         let rates: Vec<[f64; 3]> = rates.collect();
         Some(SessionRate {
-            rate: mean_of(rates.iter().map(|[own, ..]| *own))?,
-            before: mean_of(rates.iter().map(|[own, before, _]| own - before))?,
-            after: mean_of(rates.iter().map(|[own, _, after]| own - after))?,
+            rate: mean_of(rates.iter().map(|[within, ..]| *within))?,
+            before: mean_of(rates.iter().map(|[within, before, _]| within - before))?,
+            after: mean_of(rates.iter().map(|[within, _, after]| within - after))?,
         })
     }
 }
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trend_a_phase_and_an_even_rate_are_no_findings() {
+    fn a_trend_and_a_change_of_phase_are_not_findings() {
         assert_eq!(re_reads_of(&sessions([1, 4, 8])).finding, None);
         assert_eq!(re_reads_of(&sessions([2, 6, 6])).finding, None, "it stays as it became");
     }

@@ -12,23 +12,22 @@ const ENDS: usize = 400;
 /// Lines of an error that identify it.
 const LINES: usize = 4;
 
-/// The error in a result: what identifies it, and the line to show. `None` of a result that is no error.
+/// The error in a result: what identifies it, and the line to show. `None` if the result is not an error.
 pub(super) fn error_of(result: &str) -> Option<(String, String)> {
     if !is_error(result) {
         return None;
     }
-    let mut telling: Vec<&str> =
-        lines_without_code(result).filter(|line| describes_an_error(line)).take(LINES).collect();
-    if telling.is_empty() {
-        // A result that is JSON is one line, exit code and all.
+    let mut lines: Vec<&str> = lines_without_code(result).filter(|line| describes_an_error(line)).take(LINES).collect();
+    if lines.is_empty() {
+        // A result in JSON is one line, including the exit code.
         let json = Some(result.trim()).filter(|text| text.starts_with('{'));
-        telling.extend(lines_without_code(result).next_back().or(json));
+        lines.extend(lines_without_code(result).next_back().or(json));
     }
-    let shown = telling.first()?.chars().take(200).collect();
-    Some((telling.iter().map(|line| without_numbers(line)).collect::<Vec<_>>().join("\n"), shown))
+    let shown = lines.first()?.chars().take(200).collect();
+    Some((lines.iter().map(|line| without_numbers(line)).collect::<Vec<_>>().join("\n"), shown))
 }
 
-/// The lines of a result that say something, and not only its exit code.
+/// The lines of a result that are neither empty nor contain its exit code.
 fn lines_without_code(result: &str) -> impl DoubleEndedIterator<Item = &str> {
     result.lines().map(str::trim).filter(|line| !line.is_empty() && exit_code(line).is_none())
 }
@@ -47,7 +46,7 @@ pub(super) fn is_error(result: &str) -> bool {
     exit_code(&head).or_else(|| exit_code(tail)).is_some_and(|code| code != "0")
 }
 
-/// Whether a result that is a JSON object names an error, or says that it had no success.
+/// Whether a result is a JSON object that names an error, or says that the call failed.
 fn is_json_error(head: &str) -> bool {
     static ERROR: LazyLock<Regex> =
         LazyLock::new(|| pattern(r#"^\{[^{}]*"(?:success"\s*:\s*false|error"\s*:\s*"[^"])"#));
@@ -75,7 +74,7 @@ fn describes_an_error(line: &str) -> bool {
     MARKS.iter().any(|mark| line.contains(mark))
 }
 
-/// Times, addresses and line numbers differ between two occurrences of one error.
+/// Removes digits: times, addresses and line numbers differ between two occurrences of the same error.
 fn without_numbers(line: &str) -> String {
     line.chars().filter(|c| !c.is_ascii_digit()).take(300).collect()
 }

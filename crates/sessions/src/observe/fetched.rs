@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use serde::Serialize;
 
 use super::actions::{SessionActions, results_after};
+use super::difference::share;
 use super::window::Window;
 use crate::import::RecordedCompaction;
 use crate::references::{Reference, ReferenceIndex, SessionNoise, readable_text, used_in};
@@ -12,19 +13,19 @@ use crate::transcript::{Message, Role};
 
 /// Old references that were used in a window, by where they came from.
 ///
-/// Those that a message of the user or another call showed are in none of the counts: the session did not need its
-/// history for them.
+/// A reference that a message of the user or another call showed is not counted: the session did not need its history
+/// for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ReferenceUses {
     /// In the summary or in a message that the compaction kept.
     pub in_context: usize,
     /// Only in results of calls that looked at the same again.
     pub fetched_again: usize,
-    /// In nothing that the log shows.
+    /// Nowhere in the log.
     pub unexplained: usize,
 }
 
-/// The largest share of unexplained uses with which a share of what was fetched again is given.
+/// With a larger share of unexplained uses, no share of what was fetched again is given.
 const MOST_UNEXPLAINED: f64 = 0.25;
 
 impl ReferenceUses {
@@ -38,10 +39,6 @@ impl ReferenceUses {
     pub fn unexplained_share(self) -> Option<f64> {
         share(self.unexplained, self.in_context + self.fetched_again + self.unexplained)
     }
-}
-
-fn share(part: usize, whole: usize) -> Option<f64> {
-    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// Counts the old references that are used in `window`, which follows `compaction`.
@@ -79,10 +76,19 @@ fn first_uses(
     noise: &SessionNoise,
 ) -> (Vec<Reference>, Vec<usize>) {
     let mut seen = HashSet::new();
-    let said = messages.iter().enumerate().take(range.end).skip(range.start);
-    let said = said.filter(|(_, message)| message.role == Role::Assistant);
-    let used = said.flat_map(|(at, message)| used_in(message).into_iter().map(move |reference| (reference, at)));
-    used.filter(|(reference, _)| !noise.has(reference) && seen.insert(reference.key())).unzip()
+    let (mut references, mut first_use) = (Vec::new(), Vec::new());
+    for (at, message) in messages.iter().enumerate().take(range.end).skip(range.start) {
+        if message.role != Role::Assistant {
+            continue;
+        }
+        for reference in used_in(message) {
+            if !noise.has(&reference) && seen.insert(reference.key()) {
+                references.push(reference);
+                first_use.push(at);
+            }
+        }
+    }
+    (references, first_use)
 }
 
 /// The references that occur in the history before a message.
@@ -112,7 +118,7 @@ fn context_after(messages: &[Message], compaction: &RecordedCompaction) -> Strin
     text
 }
 
-/// What each message shows that is not the assistant's own: the message, whether it is the result of a call that looks at
+/// The texts that the assistant did not write: of each the message, whether it is the result of a call that looks at
 /// the same as one before the compaction, and the references in it.
 fn shown_in(
     messages: &[Message],

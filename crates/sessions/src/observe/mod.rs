@@ -6,7 +6,7 @@
 //! compaction changes is what differs from both, not the count after it.
 //!
 //! Invariants: what cannot be known is `None`, never 0; all texts are scrubbed as at import; a copy of a session counts
-//! once. Deliberately absent: reading of files, printing.
+//! once. Nothing here reads files or prints.
 
 mod actions;
 mod combine;

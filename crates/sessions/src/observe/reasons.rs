@@ -1,10 +1,11 @@
-//! Why a compaction is not counted, and why there is little to see in a session. Their names, in JSON, are English sentences.
+//! Why a compaction is not counted, and why there is little to see in a session. In JSON the reasons are English
+//! sentences.
 
 use base::locale::word;
 use base::named_enum;
 
 named_enum! {
-    /// Why a compaction is listed and not counted.
+    /// Why a compaction is listed but not counted.
     pub enum NotCounted {
         /// Only old tool results were cleared.
         Clearing = "cleared old tool results, no summary",
@@ -34,7 +35,7 @@ named_enum! {
 }
 
 impl NotCounted {
-    /// The reason in the language that is printed.
+    /// The reason in the language of messages.
     pub fn message(self) -> &'static str {
         let chinese = match self {
             NotCounted::Clearing => "只清除了旧的工具结果，没有摘要",
@@ -48,7 +49,7 @@ impl NotCounted {
 }
 
 impl SessionNote {
-    /// The reason in the language that is printed.
+    /// The reason in the language of messages.
     pub fn message(self) -> &'static str {
         let chinese = match self {
             SessionNote::NoTurn => "其中没有助手的轮次",

@@ -43,13 +43,13 @@ pub struct ObservedCompaction {
     pub figures: WindowFigures,
     /// The nearest window before it without a compaction; null where it does not have one on both sides.
     pub control_before: Option<WindowFigures>,
-    /// The nearest one after it, likewise.
+    /// The nearest such window after it, likewise.
     pub control_after: Option<WindowFigures>,
-    /// What the user wrote in the window that reads like a correction.
+    /// Messages of the user in the window that read like corrections.
     pub corrections: Vec<String>,
-    /// What was read again in the window.
+    /// Reads in the window that repeat earlier ones.
     pub re_read: Vec<ReRead>,
-    /// What failed again in the window.
+    /// Failures in the window that repeat earlier ones.
     pub repeated: Vec<RepeatedFailure>,
     /// Why it is listed and not counted.
     pub not_counted: Option<NotCounted>,
@@ -89,10 +89,12 @@ pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
     let name = conversation.name_hint.clone();
     let start = actions.turn_at(copied);
     let digest = identity_of_all(messages);
-    let own: Vec<&RecordedCompaction> = conversation.recorded.iter().filter(|one| one.message > copied).collect();
-    let noise = if own.is_empty() { SessionNoise::default() } else { SessionNoise::from_messages(messages) };
+    let recorded: Vec<&RecordedCompaction> =
+        conversation.recorded.iter().filter(|compaction| compaction.message > copied).collect();
+    let noise = if recorded.is_empty() { SessionNoise::default() } else { SessionNoise::from_messages(messages) };
     let session = Session { conversation, format, actions: &actions, borders: &borders, start, noise: &noise };
-    let mut compactions: Vec<ObservedCompaction> = own.into_iter().map(|one| session.compaction(one)).collect();
+    let mut compactions: Vec<ObservedCompaction> =
+        recorded.into_iter().map(|compaction| session.compaction(compaction)).collect();
     scrub(messages, &mut compactions);
     SessionFindings {
         turns: actions.turns.len(),
@@ -117,7 +119,7 @@ struct Session<'s> {
 }
 
 impl ObservedCompaction {
-    /// Its window with both controls; `None` if it does not count or lacks one.
+    /// Its window with both controls; `None` if it is not counted or lacks a control.
     pub(super) fn surrounded(&self) -> Option<SurroundedWindow> {
         let is_counted = self.not_counted.is_none();
         let (before, after) = self.control_before.zip(self.control_after).filter(|_| is_counted)?;
@@ -130,7 +132,7 @@ impl Session<'_> {
         let messages = &self.conversation.messages;
         let from = self.actions.turn_at(recorded.message);
         let window = Window::new(from, self.borders, self.actions.turns.len());
-        let found = findings(self.actions, window);
+        let findings = findings(self.actions, window);
         let controls = surrounded(self.actions, window, self.borders, self.start);
         let is_readable = recorded.kind == CompactionKind::Summary && recorded.summary.is_some();
         let references = is_readable.then(|| reference_uses(messages, self.actions, recorded, window, self.noise));
@@ -151,13 +153,13 @@ impl Session<'_> {
             fetched_again_share: references.and_then(ReferenceUses::fetched_again_share),
             unexplained: references.and_then(ReferenceUses::unexplained_share),
             references,
-            figures: found.figures,
+            figures: findings.figures,
             control_before: controls.map(|controls| controls.before),
             control_after: controls.map(|controls| controls.after),
             corrections: corrections(messages.get(recorded.message..end).unwrap_or_default()),
-            re_read: found.re_read,
-            repeated: found.repeated,
-            not_counted: self.reason_not_to_count(recorded, found.figures),
+            re_read: findings.re_read,
+            repeated: findings.repeated,
+            not_counted: self.reason_not_to_count(recorded, findings.figures),
             summary: recorded.summary.clone(),
             identity: hasher.finish(),
         }
@@ -190,7 +192,7 @@ impl Session<'_> {
     }
 }
 
-/// A rough count: four characters a token.
+/// A rough count: four characters per token.
 fn tokens_in(messages: &[Message]) -> u64 {
     let characters = messages.iter().map(|message| {
         let calls: usize = message.tool_calls.iter().map(|call| call.function.arguments.len()).sum();
@@ -210,12 +212,13 @@ fn note(conversation: &Conversation, actions: &SessionActions) -> Option<Session
     }
 }
 
-/// What the user wrote that reads like a correction: quotations, at most five, since a rule of thumb gives no rate.
+/// Quotes messages of the user that read like corrections. They are at most five, since a rule of thumb gives no rate.
 fn corrections(messages: &[Message]) -> Vec<String> {
     const MOST: usize = 5;
     const QUOTED: usize = 240;
-    let said = messages.iter().filter(|message| message.role == Role::User && reads_like_correction(&message.content));
-    said.take(MOST).map(|message| message.content.trim().chars().take(QUOTED).collect()).collect()
+    let matching =
+        messages.iter().filter(|message| message.role == Role::User && reads_like_correction(&message.content));
+    matching.take(MOST).map(|message| message.content.trim().chars().take(QUOTED).collect()).collect()
 }
 
 fn reads_like_correction(text: &str) -> bool {
@@ -231,7 +234,7 @@ fn reads_like_correction(text: &str) -> bool {
     is_own && (starts_so || MARKS.iter().any(|mark| text.contains(mark)))
 }
 
-/// Scrubs all texts that are shown, with what is secret anywhere in the session.
+/// Scrubs all texts that are shown. What is a secret anywhere in the session is replaced in them too.
 fn scrub(messages: &[Message], compactions: &mut [ObservedCompaction]) {
     if compactions.is_empty() {
         return;

@@ -26,7 +26,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// From a turn to the next of `borders`, the end of the session, or 20 turns on.
+    /// From a turn up to the next of `borders`, the end of the session, or 20 turns on, whichever is first.
     pub(super) fn new(from: usize, borders: &[usize], end: usize) -> Window {
         let next = borders.iter().copied().find(|border| *border > from).unwrap_or(end);
         Window { from, until: next.min(end).min(from + WINDOW_TURNS).max(from) }
@@ -53,11 +53,11 @@ pub struct WindowFigures {
     pub turns: usize,
     /// Reads of files.
     pub reads: Option<usize>,
-    /// Those of them that read a file which was read before the window.
+    /// Reads of a file that was also read before the window.
     pub reads_of_known_files: Option<usize>,
     /// Reads of lines that had been read and that nothing had changed.
     pub re_reads: Option<usize>,
-    /// Tokens of the results of these reads, four characters a token.
+    /// Tokens of the results of these reads, four characters per token.
     pub re_read_tokens: Option<u64>,
     /// Commands that failed as they had failed before.
     pub repeated_failures: Option<usize>,
@@ -108,8 +108,8 @@ pub(super) struct WindowFindings {
 pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindings {
     let from = window.from;
     let reads: Vec<_> = actions.reads.iter().filter(|read| window.has(read.turn)).collect();
-    let again: Vec<_> = reads.iter().filter(|read| actions.is_re_read(read, from)).collect();
-    let re_read: Vec<ReRead> = again
+    let repeated_reads: Vec<_> = reads.iter().filter(|read| actions.is_re_read(read, from)).collect();
+    let re_read: Vec<ReRead> = repeated_reads
         .iter()
         .map(|read| ReRead { path: read.path.clone(), lines: bounds(read.lines), turn: window.number_of(read.turn) })
         .collect();
@@ -129,7 +129,7 @@ pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindin
         reads: is_known.then_some(reads.len()),
         reads_of_known_files: is_known.then(|| reads.iter().filter(|read| actions.is_known_file(read, from)).count()),
         re_reads: is_known.then_some(re_read.len()),
-        re_read_tokens: is_known.then(|| again.iter().map(|read| read.tokens).sum()),
+        re_read_tokens: is_known.then(|| repeated_reads.iter().map(|read| read.tokens).sum()),
         repeated_failures: is_known.then_some(repeated.len()),
         turns_to_edit: edit.filter(|turn| window.has(*turn)).map(|turn| window.number_of(turn)),
     };
@@ -184,12 +184,12 @@ pub(super) fn placebos(
     long.filter_map(|window| surrounded(actions, window, compactions, start)).take(compactions.len().max(1)).collect()
 }
 
-/// Whether no compaction is shortly before the window that begins at turn `from`, or in it.
+/// Whether there is no compaction in the window that begins at turn `from`, nor shortly before it.
 fn is_quiet(from: usize, compactions: &[usize]) -> bool {
     compactions.iter().all(|border| *border + DISTANCE <= from || *border >= from + WINDOW_TURNS)
 }
 
-/// A number that is the same at the same place of all copies of a session.
+/// A number that identifies a place in a session and is the same in all copies of the session.
 pub(super) fn identity(messages: &[Message], at: usize) -> u64 {
     const BEFORE: usize = 20;
     let mut hasher = DefaultHasher::new();

@@ -11,19 +11,19 @@ const PROGRAMS: &[&str] = &[
     "redis-cli",
 ];
 
-/// Where the text is, which decides what can begin a command.
+/// The kind of a text, which decides where a command can begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextKind {
-    /// Prose: a command occurs in code marks or behind a prompt.
+    /// Prose: a command occurs in code marks or after a prompt.
     Prose,
     /// The argument of a shell tool: a command begins at each line too.
     Shell,
 }
 
 /// The program and subcommand that begin with the word `program`.
-pub(super) fn command_at(text: &str, program: &Range<usize>, setting: TextKind) -> Option<Range<usize>> {
+pub(super) fn command_at(text: &str, program: &Range<usize>, kind: TextKind) -> Option<Range<usize>> {
     let name = text.get(program.clone())?;
-    if !PROGRAMS.contains(&name) || !begins_command(text.get(..program.start)?, setting) {
+    if !PROGRAMS.contains(&name) || !begins_command(text.get(..program.start)?, kind) {
         return None;
     }
     let first = next_word(text, program.end)?;
@@ -41,16 +41,16 @@ pub(super) fn command_at(text: &str, program: &Range<usize>, setting: TextKind) 
     }
 }
 
-fn begins_command(before: &str, setting: TextKind) -> bool {
+fn begins_command(before: &str, kind: TextKind) -> bool {
     let near = before.trim_end_matches(' ');
     let is_joined = ["$", "&&", "||"].iter().any(|sign| near.ends_with(sign));
-    match setting {
+    match kind {
         TextKind::Prose => before.ends_with('`') || is_joined,
         TextKind::Shell => near.is_empty() || is_joined || near.ends_with(['`', ';', '|', '(', '\n', '"', '\'']),
     }
 }
 
-/// The word behind exactly one blank.
+/// The word after exactly one space.
 fn next_word(text: &str, at: usize) -> Option<Range<usize>> {
     let rest = text.get(at..)?.strip_prefix(' ')?;
     let end =
@@ -69,10 +69,10 @@ fn is_subcommand(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn found(text: &str, setting: TextKind) -> Option<&str> {
+    fn found(text: &str, kind: TextKind) -> Option<&str> {
         let word = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(0);
         let end = text[word..].find(' ').map_or(text.len(), |end| word + end);
-        command_at(text, &(word..end), setting).map(|range| &text[range])
+        command_at(text, &(word..end), kind).map(|range| &text[range])
     }
 
     #[test]

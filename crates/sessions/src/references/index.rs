@@ -6,11 +6,11 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::{Reference, ReferenceKind};
 
-/// References made ready to be looked for in many texts.
+/// Finds references in many texts.
 ///
-/// Matches ignore the case of ASCII letters and never begin or end inside a word, a number or a version. Contexts are
-/// not searched with this but with the finder of facts, which also knows other spellings; here whole sessions
-/// are searched for thousands of references.
+/// Matches ignore the case of ASCII letters and never begin or end inside a word, a number or a version. This is for
+/// searching whole sessions for thousands of references; contexts are searched with the finder of facts, which also
+/// knows other spellings.
 #[derive(Clone, Debug)]
 pub struct ReferenceIndex {
     automaton: Option<AhoCorasick>,
@@ -26,27 +26,27 @@ impl ReferenceIndex {
         });
         let mut builder = AhoCorasick::builder();
         builder.ascii_case_insensitive(true).match_kind(MatchKind::Standard);
-        // Building fails only beyond billions of states; nothing is then found.
+        // Building fails only beyond billions of states; then nothing is found.
         let automaton = builder.build(patterns).ok();
         ReferenceIndex { automaton, kinds: references.iter().map(|reference| reference.kind).collect() }
     }
 
-    /// The positions, in the list this was made of, of the references that occur in `text`.
+    /// The references that occur in `text`, as positions in the list that the index was made from.
     pub fn occurrences_in(&self, text: &str) -> BTreeSet<usize> {
-        let mut found = BTreeSet::new();
-        let Some(automaton) = &self.automaton else { return found };
+        let mut indices = BTreeSet::new();
+        let Some(automaton) = &self.automaton else { return indices };
         for hit in automaton.find_overlapping_iter(text) {
             let index = hit.pattern().as_usize();
             let Some(kind) = self.kinds.get(index) else { continue };
             if !hit.is_empty() && is_whole(text.as_bytes(), hit.start(), hit.end(), *kind) {
-                found.insert(index);
+                indices.insert(index);
             }
         }
-        found
+        indices
     }
 }
 
-/// Whether the text does not go on with the same word at either end.
+/// Whether the match is a whole word: the text does not continue it at either end.
 fn is_whole(text: &[u8], start: usize, end: usize, kind: ReferenceKind) -> bool {
     let before = text.get(..start).unwrap_or_default();
     let hit = text.get(start..end).unwrap_or_default();
@@ -66,9 +66,9 @@ fn is_whole(text: &[u8], start: usize, end: usize, kind: ReferenceKind) -> bool 
         | ReferenceKind::ErrorLine
         | ReferenceKind::Quoted => return true,
     };
-    let came_on = matches!(before, [.., word, sign] if signs_before.contains(sign) && is_word(word));
-    let goes_on = matches!(after, [sign, word, ..] if signs_after.contains(sign) && is_word(word));
-    !came_on && !goes_on
+    let continues_before = matches!(before, [.., word, sign] if signs_before.contains(sign) && is_word(word));
+    let continues_after = matches!(after, [sign, word, ..] if signs_after.contains(sign) && is_word(word));
+    !continues_before && !continues_after
 }
 
 fn is_word(byte: &u8) -> bool {

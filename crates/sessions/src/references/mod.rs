@@ -1,11 +1,11 @@
 //! References: the exact details in a session that an agent may need again, such as paths, identifiers and versions.
 //!
 //! They are found by patterns. Another choice of patterns moves the recall of a point by .05 to .12, so the patterns
-//! have a version, [`PATTERNS`], which belongs into the digest of every figure that is made from references.
+//! have a version, [`PATTERNS`], which belongs in the digest of every figure that is made from references.
 //!
 //! Invariants: references of one text do not overlap (the longest match counts), each is a piece of the text as
-//! written, and [`ReferenceIndex`] finds each in the text that it came from. Deliberately absent: what a reference is
-//! good for; contexts, methods and log formats.
+//! written, and [`ReferenceIndex`] finds each in the text that it came from. Nothing here knows what references are
+//! used for, or contexts, methods and log formats.
 
 mod commands;
 mod index;
@@ -39,7 +39,7 @@ pub enum ReferenceKind {
     Identifier,
     /// A long command line option.
     Flag,
-    /// A port, an issue number, a value behind `=` or `:`, or a number in an error line.
+    /// A port, an issue number, a value after `=` or `:`, or a number in an error line.
     Number,
     /// A version.
     Version,
@@ -65,7 +65,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// What all spellings of one reference share: the text in lower case, a path without `./`.
+    /// The key that all spellings of a reference share: the text in lower case, a path without `./`.
     pub fn key(&self) -> String {
         let text = match self.kind {
             ReferenceKind::Path => Cow::from(self.text.strip_prefix("./").unwrap_or(&self.text)),

@@ -1,4 +1,4 @@
-//! What has the shape of a reference and is none: names that occur in every session.
+//! Names that have the shape of a reference but occur in every session.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -47,15 +47,15 @@ const MEASURES: &[&str] = &[
     "rows", "行", "超时",
 ];
 
-/// Whether `name`, in front of a number, says that it is a limit, a time, a count or a place.
+/// Whether `name`, before a number, says that the number is a limit, a time, a count or a place.
 pub(super) fn is_measure(name: &str) -> bool {
     let lower = name.to_lowercase();
     lower.split(|c: char| !c.is_alphanumeric()).any(|part| MEASURES.contains(&part))
         || ["timeout", "limit", "offset", "duration"].iter().any(|word| lower.contains(word))
 }
 
-/// Whether a tool makes the name anew each time, such as `toolu_01Ab…`, or a scrubber put it in.
-pub(super) fn is_temporary(name: &str) -> bool {
+/// Whether a tool makes the name anew each time, such as `toolu_01Ab…`, or a scrubber inserted it.
+pub(super) fn is_generated(name: &str) -> bool {
     const STARTS: &[&str] =
         &["toolu_", "call_", "chatcmpl", "msg_", "req_", "resp_", "fc_", "rs_", "srvtoolu_", "REDACTED_"];
     let has_digit = name.bytes().any(|b| b.is_ascii_digit());
@@ -87,8 +87,8 @@ mod tests {
 
     #[test]
     fn generated_ids_and_limits_are_recognized() {
-        assert!(is_temporary("toolu_01AbCd") && is_temporary("a1b2c3d4e5") && is_temporary("REDACTED_KEY_1"));
-        assert!(!is_temporary("call_site") && !is_temporary("sha256_of_v2"));
+        assert!(is_generated("toolu_01AbCd") && is_generated("a1b2c3d4e5") && is_generated("REDACTED_KEY_1"));
+        assert!(!is_generated("call_site") && !is_generated("sha256_of_v2"));
         assert!(is_measure("max_output_tokens") && is_measure("timeoutMs") && is_measure("超时"));
         assert!(!is_measure("retries") && !is_measure("endpoint") && !is_measure("admin"));
     }

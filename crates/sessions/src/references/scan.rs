@@ -1,4 +1,4 @@
-//! References in a text: one pass over its words, with a look at what is around them.
+//! Finds the references in a text, in one pass over its words and what is around them.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -28,38 +28,38 @@ fn distinct(found: Vec<(Range<usize>, Reference)>) -> Vec<Reference> {
     found.into_iter().map(|(_, reference)| reference).filter(|reference| seen.insert(reference.key())).collect()
 }
 
-/// All references of a text with their places: in rising order, none overlapping another.
+/// All references of a text with their places, in order, none overlapping another.
 pub fn find_references(text: &str) -> Vec<(Range<usize>, Reference)> {
     Scanner::new(text, TextKind::Prose).run()
 }
 
 struct Scanner<'a> {
     text: &'a str,
-    setting: TextKind,
-    found: Vec<(Range<usize>, Reference)>,
-    /// Quotes that are one reference each, rising.
+    kind_of_text: TextKind,
+    references: Vec<(Range<usize>, Reference)>,
+    /// Quotes that are one reference each, in order.
     whole_quotes: std::vec::IntoIter<(Range<usize>, ReferenceKind)>,
     next_quote: Option<(Range<usize>, ReferenceKind)>,
 }
 
 impl<'a> Scanner<'a> {
-    fn new(text: &'a str, setting: TextKind) -> Scanner<'a> {
+    fn new(text: &'a str, kind_of_text: TextKind) -> Scanner<'a> {
         let whole: Vec<_> = quotes(text).into_iter().filter_map(|quote| whole_quote(text, quote)).collect();
         let mut whole_quotes = whole.into_iter();
         let next_quote = whole_quotes.next();
-        Scanner { text, setting, found: Vec::new(), whole_quotes, next_quote }
+        Scanner { text, kind_of_text, references: Vec::new(), whole_quotes, next_quote }
     }
 
     fn run(mut self) -> Vec<(Range<usize>, Reference)> {
         let mut at = 0;
         while let Some(word) = next_word(self.text, at) {
-            at = self.take_quotes(word.start).unwrap_or_else(|| self.word(word));
+            at = self.take_quotes(word.start).unwrap_or_else(|| self.add_word(word));
         }
         self.take_quotes(self.text.len());
-        self.found
+        self.references
     }
 
-    /// Adds the quotes that begin at or before `start`; the end of the last one if it reaches over `start`.
+    /// Adds the quotes that begin at or before `start`. Returns the end of the last one if it reaches beyond `start`.
     fn take_quotes(&mut self, start: usize) -> Option<usize> {
         let mut end = None;
         while let Some((range, kind)) = self.next_quote.take_if(|(range, _)| range.start <= start) {
@@ -70,14 +70,14 @@ impl<'a> Scanner<'a> {
         end
     }
 
-    /// Adds the references of one word; where to go on.
-    fn word(&mut self, word: Range<usize>) -> usize {
+    /// Adds the references of one word, and returns where to continue.
+    fn add_word(&mut self, word: Range<usize>) -> usize {
         if let Some(url) = url_at(self.text, &word) {
             let end = url.end;
             self.add(url, ReferenceKind::Url);
             return end;
         }
-        if let Some(command) = command_at(self.text, &word, self.setting) {
+        if let Some(command) = command_at(self.text, &word, self.kind_of_text) {
             let end = command.end;
             self.add(command, ReferenceKind::Command);
             return end;
@@ -97,13 +97,13 @@ impl<'a> Scanner<'a> {
                 self.add(word, kind);
             }
         } else {
-            self.pieces(word);
+            self.add_pieces(word);
         }
         end
     }
 
-    /// The pieces of a word that is no reference itself, such as `serde@1.0.2` or `self.load_config`.
-    fn pieces(&mut self, word: Range<usize>) {
+    /// Adds the references in pieces of a word that is not one itself, such as `serde@1.0.2` or `self.load_config`.
+    fn add_pieces(&mut self, word: Range<usize>) {
         for piece in split(self.text, word, |b| matches!(b, b'@' | b'#' | b'$' | b'+')) {
             let text = self.text.get(piece.clone()).unwrap_or("");
             if let Some(kind) = kind_of_word(text) {
@@ -122,12 +122,12 @@ impl<'a> Scanner<'a> {
         let Some(text) = self.text.get(range.clone()) else { return };
         let reference = Reference { kind, text: text.to_owned() };
         if !is_stopped(&reference.key()) {
-            self.found.push((range, reference));
+            self.references.push((range, reference));
         }
     }
 }
 
-/// What occurs in code marks or quotation marks, within one line.
+/// A text in code marks or quotation marks, within one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Quote {
     range: Range<usize>,
@@ -147,20 +147,20 @@ fn closing(open: char) -> Option<char> {
     })
 }
 
-/// The quotes of a text in rising order, none inside another.
+/// The quotes of a text in order, none inside another.
 fn quotes(text: &str) -> Vec<Quote> {
-    let mut found = Vec::new();
+    let mut quotes = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         if line.contains(['`', '"', '「', '『', '“', '《']) {
-            quotes_of_line(line, start, &mut found);
+            add_quotes(line, start, &mut quotes);
         }
         start += line.len();
     }
-    found
+    quotes
 }
 
-fn quotes_of_line(line: &str, offset: usize, found: &mut Vec<Quote>) {
+fn add_quotes(line: &str, offset: usize, quotes: &mut Vec<Quote>) {
     let mut at = 0;
     while let Some(rest) = line.get(at..) {
         let Some((open_at, open, close)) = rest.char_indices().find_map(|(i, c)| Some((i, c, closing(c)?))) else {
@@ -172,7 +172,7 @@ fn quotes_of_line(line: &str, offset: usize, found: &mut Vec<Quote>) {
             // A run of marks opens a code block, or encloses text with a mark in it.
             Some(0) => at = start + inner.chars().take_while(|c| *c == close).map(char::len_utf8).sum::<usize>(),
             Some(length) => {
-                found.push(Quote { range: offset + start..offset + start + length, mark: open });
+                quotes.push(Quote { range: offset + start..offset + start + length, mark: open });
                 at = start + length + close.len_utf8();
             }
             None => at = start,
@@ -180,7 +180,7 @@ fn quotes_of_line(line: &str, offset: usize, found: &mut Vec<Quote>) {
     }
 }
 
-/// The kind of a quote that counts as a whole.
+/// A quote that is a reference as a whole, with its kind.
 fn whole_quote(text: &str, quote: Quote) -> Option<(Range<usize>, ReferenceKind)> {
     let inner = text.get(quote.range.clone())?;
     let kind = if inner.chars().any(is_east_asian) {
@@ -268,7 +268,7 @@ fn is_number(text: &str, range: &Range<usize>) -> bool {
     }
     let before = tail(text, range.start, 48);
     let is_whole = !word.contains('.');
-    if is_whole && word.len() <= 5 && is_behind_port(before) {
+    if is_whole && word.len() <= 5 && follows_port(before) {
         return true;
     }
     match assigned_name(before) {
@@ -294,7 +294,7 @@ fn tail(text: &str, at: usize, most: usize) -> &str {
     text.get(start..at).unwrap_or("")
 }
 
-fn is_behind_port(before: &str) -> bool {
+fn follows_port(before: &str) -> bool {
     let lower = before.to_lowercase();
     let near = lower.trim_end_matches([' ', '=', ':', '"', '\'', '`']);
     lower.ends_with("localhost:")
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_line_is_one_reference_and_its_parts_are_none() {
+    fn an_error_line_is_one_reference_and_its_parts_are_not() {
         let text = "It says `error[E0502]: cannot borrow cache_index as mutable` in `run now`.";
         assert_eq!(
             kinds(text),
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_number_behind_a_file_is_no_value() {
+    fn a_line_number_after_a_file_is_not_a_value() {
         assert_eq!(texts("src/a.rs:120:5: warning"), ["src/a.rs"]);
         assert_eq!(texts("see src/a.rs#L10-L20 and a.rs:77"), ["src/a.rs", "a.rs"]);
         assert_eq!(texts("{\"retries\": 15, \"ratio\": 0.25}"), ["15", "0.25"]);
@@ -443,7 +443,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn references_rise_and_are_what_stands_there(text in "[a-zA-Z0-9_./:=#@`\"「」 \n错误-]{0,80}|\\PC{0,60}") {
+        fn references_are_in_order_and_quote_the_text(text in "[a-zA-Z0-9_./:=#@`\"「」 \n错误-]{0,80}|\\PC{0,60}") {
             let mut end = 0;
             for (range, reference) in find_references(&text) {
                 prop_assert!(range.start >= end && !range.is_empty());

@@ -8,41 +8,46 @@ use super::Reference;
 use super::scan::{references_in, references_in_command};
 use crate::transcript::{Message, Role};
 
-/// The text that a message shows: its content, and the strings inside of JSON as they read, those in the arguments of
-/// its calls too.
+/// The readable text of a message: its content, and the strings of JSON in the content and in the arguments of its
+/// calls, without escapes.
 pub fn readable_text(message: &Message) -> String {
     let mut text = message.content.clone();
-    if text.trim_start().starts_with(['{', '[']) {
-        strings_of_json(&message.content).into_iter().for_each(|(_, string)| append(&mut text, &string));
+    if text.trim_start().starts_with(['{', '['])
+        && let Ok(value) = serde_json::from_str::<Value>(&message.content)
+    {
+        append_strings(&mut text, strings_of(&value));
     }
     for call in &message.tool_calls {
-        arguments(&call.function.arguments).into_iter().for_each(|(_, string)| append(&mut text, &string));
+        append_strings(&mut text, arguments(&call.function.arguments));
     }
     text
 }
 
-fn append(text: &mut String, line: &str) {
-    if !text.is_empty() {
-        text.push('\n');
+/// Appends strings to a text, each on a line of its own.
+fn append_strings(text: &mut String, strings: Vec<(String, String)>) {
+    for (_, string) in strings {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&string);
     }
-    text.push_str(line);
 }
 
 /// The distinct references in the text of a message and in the values of its calls' arguments, in order.
 pub fn used_in(message: &Message) -> Vec<Reference> {
-    let mut found = references_in(&message.content);
+    let mut references = references_in(&message.content);
     for call in &message.tool_calls {
         for (key, string) in arguments(&call.function.arguments) {
             let is_command = matches!(key.as_str(), "command" | "cmd" | "script");
-            found.extend(if is_command { references_in_command(&string) } else { references_in(&string) });
+            references.extend(if is_command { references_in_command(&string) } else { references_in(&string) });
         }
     }
     let mut seen = HashSet::new();
-    found.retain(|reference| seen.insert(reference.key()));
-    found
+    references.retain(|reference| seen.insert(reference.key()));
+    references
 }
 
-/// The strings in the arguments of a call, with the key of each; arguments that are no JSON as they are.
+/// The strings in the arguments of a call, each with its key; arguments that are not JSON are one string.
 fn arguments(arguments: &str) -> Vec<(String, String)> {
     match serde_json::from_str(arguments) {
         Ok(value) => strings_of(&value),
@@ -50,26 +55,22 @@ fn arguments(arguments: &str) -> Vec<(String, String)> {
     }
 }
 
-fn strings_of_json(text: &str) -> Vec<(String, String)> {
-    serde_json::from_str(text).map(|value: Value| strings_of(&value)).unwrap_or_default()
-}
-
 /// All strings in a value, each with the name of the innermost field. The words of a command in a list are one string.
 fn strings_of(value: &Value) -> Vec<(String, String)> {
-    let mut found = Vec::new();
+    let mut strings = Vec::new();
     let mut open = vec![(String::new(), value)];
     while let Some((key, value)) = open.pop() {
         match value {
-            Value::String(string) => found.push((key, string.clone())),
+            Value::String(string) => strings.push((key, string.clone())),
             Value::Array(items) => match words_of_command(&key, items) {
-                Some(command) => found.push((key, command)),
+                Some(command) => strings.push((key, command)),
                 None => open.extend(items.iter().rev().map(|item| (key.clone(), item))),
             },
             Value::Object(object) => open.extend(object.iter().rev().map(|(key, item)| (key.clone(), item))),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    found
+    strings
 }
 
 /// `["bash", "-lc", "cargo test"]` is the command `cargo test`.
@@ -84,10 +85,10 @@ fn words_of_command(key: &str, items: &[Value]) -> Option<String> {
     }
 }
 
-/// What editing tools that do several things have under `command`, beside a path.
+/// The values of `command` in editing tools that can do several things. Their calls also have a path.
 const EDITOR_COMMANDS: [&str; 5] = ["view", "create", "str_replace", "insert", "undo_edit"];
 
-/// The command line of a shell call; `None` of other calls.
+/// The command line of a shell call; `None` for other calls.
 pub fn command_of(arguments: &str) -> Option<String> {
     let value: Value = serde_json::from_str(arguments).ok()?;
     let object = value.as_object()?;
@@ -100,14 +101,15 @@ pub fn command_of(arguments: &str) -> Option<String> {
     }
 }
 
-/// Names that are no references in one session: of its tools, of their arguments, and what the system prompt shows.
+/// Names that do not count as references in one session: of its tools, of their arguments, and those in the system
+/// prompt.
 #[derive(Clone, Debug, Default)]
 pub struct SessionNoise {
     keys: HashSet<String>,
 }
 
 impl SessionNoise {
-    /// Of a session's messages. What a leading system message held is in `messages` only if it is still there.
+    /// From a session's messages. A leading system message counts only if `messages` still contains it.
     pub fn from_messages(messages: &[Message]) -> SessionNoise {
         let mut keys = HashSet::new();
         for message in messages.iter().take_while(|message| message.role == Role::System) {
@@ -122,7 +124,7 @@ impl SessionNoise {
         SessionNoise { keys }
     }
 
-    /// Adds references that the system prompt held.
+    /// Adds references that the system prompt contained.
     pub fn add(&mut self, references: &[Reference]) {
         self.keys.extend(references.iter().map(Reference::key));
     }
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_as_they_mean_and_their_names_are_left_out() {
+    fn arguments_are_read_without_escapes_and_field_names() {
         let message = calling("edit_thing", r#"{"file_name":"src/a.rs","new_text":"\nload_config()","depth":12}"#);
         assert_eq!(texts(used_in(&message)), ["job_state", "src/a.rs", "load_config"]);
         assert!(readable_text(&message).ends_with("\nload_config()"));

@@ -1,9 +1,9 @@
 //! The shape of one word: whether it is a path, a file name, a version, a hash or an identifier.
 
 use super::ReferenceKind;
-use super::noise::is_temporary;
+use super::noise::is_generated;
 
-/// Extensions that make a word a file name. The list is closed: `obj.method` and `example.com` are no files.
+/// Extensions that make a word a file name. The list is closed: `obj.method` and `example.com` are not files.
 const EXTENSIONS: &[&str] = &[
     "rs", "py", "pyi", "ts", "tsx", "js", "jsx", "mjs", "cjs", "mts", "cts", "json", "jsonl", "json5", "toml", "yaml",
     "yml", "md", "mdx", "rst", "txt", "go", "java", "kt", "kts", "c", "h", "cc", "cpp", "cxx", "hpp", "cs", "csproj",
@@ -21,7 +21,7 @@ const PLAIN_FILES: &[&str] = &[
     "Vagrantfile", "Cargo.lock", "CMakeLists.txt", "LICENSE", "CHANGELOG", "CODEOWNERS",
 ];
 
-/// What a word is, taken whole: without blanks, and without the punctuation of the sentence around it.
+/// The kind of a whole word, without spaces and the punctuation of the sentence around it.
 pub(super) fn kind_of_word(word: &str) -> Option<ReferenceKind> {
     if is_flag(word) {
         return Some(ReferenceKind::Flag);
@@ -38,7 +38,7 @@ pub(super) fn kind_of_word(word: &str) -> Option<ReferenceKind> {
     is_hash(word).then_some(ReferenceKind::Hash)
 }
 
-/// What a piece of a word is: a run of letters, digits and underscores.
+/// The kind of a part of a word: a run of letters, digits and underscores.
 pub(super) fn kind_of_part(part: &str) -> Option<ReferenceKind> {
     if is_hash(part) {
         return Some(ReferenceKind::Hash);
@@ -97,7 +97,7 @@ fn is_object(stem: &str, extension: &str) -> bool {
         )
 }
 
-/// Three numbers, or two and a `v`; four are an address.
+/// Three numbers, or two after a `v`; four without a `v` are an address.
 fn is_version(word: &str) -> bool {
     let (marked, rest) = word.strip_prefix('v').map_or((false, word), |rest| (true, rest));
     let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
@@ -129,7 +129,7 @@ fn is_identifier(part: &str) -> bool {
     name.len() >= 5
         && letters > 2
         && !name.starts_with(|c: char| c.is_ascii_digit())
-        && !is_temporary(name)
+        && !is_generated(name)
         && (name.contains('_') || is_camel(name))
 }
 
@@ -148,7 +148,7 @@ fn is_camel(name: &str) -> bool {
     has_lower && !plural && (humps.count() > 0 || acronym)
 }
 
-/// `with-hyphens`, which counts in code marks only.
+/// `with-hyphens`, which counts only in code marks.
 pub(super) fn is_kebab(word: &str) -> bool {
     word.len() >= 5
         && word.contains('-')
@@ -156,7 +156,7 @@ pub(super) fn is_kebab(word: &str) -> bool {
             .split('-')
             .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()))
         && word.starts_with(|c: char| c.is_ascii_lowercase())
-        && !is_temporary(word)
+        && !is_generated(word)
 }
 
 /// `8-4-4-4-12` hexadecimal digits.
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_told_by_their_shape() {
+    fn the_kind_of_a_word_shows_in_its_shape() {
         use ReferenceKind::{FileName, Flag, Hash, Path, Version};
         let cases = [
             ("src/store/mod.rs", Some(Path)),

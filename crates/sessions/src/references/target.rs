@@ -1,4 +1,4 @@
-//! What a tool call looks at: lines of a file, a search, or a command. Two calls with a common target show the same.
+//! The targets of tool calls: lines of a file, a search, or a command. Two calls with a common target show the same.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ impl Lines {
     }
 
     /// The last `count` lines of a file whose length is not known.
-    fn newest(count: u64) -> Lines {
+    fn at_end(count: u64) -> Lines {
         Lines { first: u64::MAX.saturating_sub(count), last: u64::MAX }
     }
 
@@ -47,7 +47,7 @@ pub enum Target {
         /// The lines.
         lines: Lines,
     },
-    /// A search: the tool, and what it looks for where.
+    /// A search: the tool, the pattern and the places.
     Search(String),
     /// A command line that reads no file, with single blanks.
     Command(String),
@@ -62,7 +62,7 @@ impl Target {
             (Target::File { path, lines }, Target::File { path: other, lines: others }) => {
                 is_same_file(path, other) && lines.overlaps(*others)
             }
-            (own, other) => own == other,
+            (this, other) => this == other,
         }
     }
 }
@@ -116,27 +116,27 @@ fn search(name: &str, arguments: &Map<String, Value>) -> Option<Target> {
 }
 
 fn targets_of_command(command: &str) -> Vec<Target> {
-    let mut found: Vec<Target> = Vec::new();
+    let mut targets: Vec<Target> = Vec::new();
     for part in shell_commands(command) {
         let lines = lines_of_command(&part);
         let operations = part.operations();
         let reads = operations.iter().filter(|operation| operation.action == FileAction::Read);
-        let before = found.len();
-        found.extend(reads.map(|read| Target::File { path: read.path.clone(), lines: lines.unwrap_or(Lines::ALL) }));
-        // `nl file | sed -n '10,20p'` shows these lines alone.
+        let before = targets.len();
+        targets.extend(reads.map(|read| Target::File { path: read.path.clone(), lines: lines.unwrap_or(Lines::ALL) }));
+        // `nl file | sed -n '10,20p'` shows only these lines.
         if let (true, true, Some(lines), Some(Target::File { lines: shown, .. })) =
-            (part.is_piped, found.len() == before, lines, found.last_mut())
+            (part.is_piped, targets.len() == before, lines, targets.last_mut())
         {
             *shown = lines;
         }
     }
-    if found.is_empty() {
-        found.push(Target::Command(one_line(command)));
+    if targets.is_empty() {
+        targets.push(Target::Command(one_line(command)));
     }
-    found
+    targets
 }
 
-/// The lines that `sed`, `head` or `tail` lets through; `None` of other programs.
+/// The lines that `sed`, `head` or `tail` lets through; `None` for other programs.
 fn lines_of_command(command: &ShellCommand) -> Option<Lines> {
     let mut words = command.words.iter().map(String::as_str);
     let program = words.next()?;
@@ -148,7 +148,7 @@ fn lines_of_command(command: &ShellCommand) -> Option<Lines> {
             let count = count_of(&arguments)?;
             match count.strip_prefix('+') {
                 Some(first) => Some(Lines::with_count(first.parse().ok()?, None)),
-                None => Some(Lines::newest(count.parse().ok()?)),
+                None => Some(Lines::at_end(count.parse().ok()?)),
             }
         }
         _ => None,
@@ -168,7 +168,7 @@ fn printed_lines(script: &str) -> Option<Lines> {
     Some(Lines { first, last })
 }
 
-/// The number in `-n 20`, `-n20`, `-20` or `--lines=20`; 10 without one, nothing where bytes are counted.
+/// The number in `-n 20`, `-n20`, `-20` or `--lines=20`; 10 without one, `None` where bytes are counted.
 fn count_of<'a>(arguments: &[&'a str]) -> Option<&'a str> {
     if arguments.iter().any(|word| word.starts_with("-c") || word.starts_with("--bytes")) {
         return None;

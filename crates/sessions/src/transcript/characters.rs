@@ -1,12 +1,12 @@
-//! What characters are: parts of words, numerals, scripts without blanks between words.
+//! Classes of characters: parts of words, numerals, scripts without blanks between words.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A byte range and what takes its place.
+/// A byte range and its replacement.
 pub(super) type TextReplacement = (Range<usize>, Cow<'static, str>);
 
-/// What a Chinese numeral character stands for.
+/// The value of a Chinese numeral character.
 pub fn numeral(c: char) -> Option<u32> {
     Some(match c {
         '零' | '〇' => 0,
@@ -27,7 +27,7 @@ pub fn numeral(c: char) -> Option<u32> {
     })
 }
 
-/// The value of a numeral up to 99,999,999 written out in full; `None` of what can be read in two ways (两三, 三百五).
+/// The value of a numeral up to 99,999,999 written out in full; `None` if it can be read in two ways (两三, 三百五).
 pub fn value_of_numeral(run: &str) -> Option<u32> {
     let (high, low) = run.split_once('万').map_or((None, run), |(high, low)| (Some(high), low));
     let low_value = if low.is_empty() && high.is_some() { Some(0) } else { below_ten_thousand(low) };
@@ -58,7 +58,7 @@ fn below_ten_thousand(text: &str) -> Option<u32> {
     }
 }
 
-/// Whether `c` is part of a word in a script that sets words apart.
+/// Whether `c` is part of a word in a script with blanks between words.
 pub fn is_word(c: char) -> bool {
     (c.is_alphanumeric() || c == '_') && !is_unspaced(c)
 }

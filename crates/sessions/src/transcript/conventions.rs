@@ -1,4 +1,4 @@
-//! Ways to write one thing that are conventions of a field: dates, versions, exit codes, calls, lists in braces.
+//! Conventions that write the same thing in different ways: dates, versions, exit codes, calls, lists in braces.
 //!
 //! | convention | same | guard |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | versions | `2.4.1`, `v2.4.1`, `version 2.4.1`; `name@2.4.1`, `name==2.4.1`, `"name": "2.4.1"` | a point in it |
 //! | exit codes | `exit code 3`, `exits with code 3`, `exit status: 3` | |
 //! | calls | `f( a,b )`, `f(a, b)` | a name directly before the bracket |
-//! | braces | `src/{a,b}.rs`, `src/a.rs src/b.rs` | a path before or behind |
+//! | braces | `src/{a,b}.rs`, `src/a.rs src/b.rs` | a path before or after |
 //! | percent | 百分之三十, `30%` | |
 
 use std::borrow::Cow;
@@ -54,7 +54,7 @@ lazy_patterns! {
     PERCENT = pattern(r"百分之 ?(?P<n>\d+(?:\.\d+)?|[零〇一二两三四五六七八九十百]+)");
 }
 
-/// Edits of a text as written: `k` and `M` behind a number, where case matters.
+/// Edits of a text as written: `k` and `M` after a number, where case matters.
 pub(super) fn magnitudes_as_written(text: &str) -> impl Iterator<Item = TextReplacement> {
     LETTER_MAGNITUDE.captures_iter(text).filter_map(|found| {
         let factor = if found["u"].eq_ignore_ascii_case("k") { 1_000 } else { 1_000_000 };
@@ -88,7 +88,7 @@ pub(super) fn edits_of_conventions(text: &str) -> Vec<TextReplacement> {
     edits
 }
 
-/// The range, if no name, path or number goes on at its ends.
+/// The range, if no name, path or number continues at its ends.
 fn alone(text: &str, range: Range<usize>) -> Option<Range<usize>> {
     let before = text.get(..range.start)?.chars().next_back();
     let mut ahead = text.get(range.end..)?.chars();
@@ -116,7 +116,7 @@ fn date(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
         Some(at) => {
             let name = MONTHS.get(at)?;
             let is_whole = name.get(named.len()..)? == rest || rest.is_empty() || (named == "sep" && rest == "t");
-            // "it may 5 times" is no date
+            // "it may 5 times" is not a date
             is_whole.then_some(at).filter(|_| year.is_some() || *name != "may")?
         }
         None => number_in(found, "m")?.checked_sub(1)?,
@@ -148,7 +148,7 @@ fn magnitude(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
     Some((alone(text, range)?, Cow::Owned(product(&found["n"], factor)?)))
 }
 
-/// The mark before a version with a point goes; `version 7` becomes `v7`.
+/// Removes the mark before a version with a point; `version 7` becomes `v7`.
 fn version(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
     let mark = found.name("mark")?;
     let before = text.get(..mark.start())?.chars().next_back();
@@ -168,13 +168,13 @@ fn exit(text: &str, found: &Captures<'_>) -> Option<TextReplacement> {
 }
 
 /// The most paths that one list in braces stands for.
-const ITEMS: usize = 16;
+const MOST_ITEMS: usize = 16;
 
 fn braces(found: &Captures<'_>) -> Option<TextReplacement> {
     let (before, after) = (&found["before"], &found["after"]);
-    let items: Vec<&str> = found["items"].split(',').map(str::trim).take(ITEMS + 1).collect();
+    let items: Vec<&str> = found["items"].split(',').map(str::trim).take(MOST_ITEMS + 1).collect();
     let is_path = before.contains('/') || after.starts_with(['/', '.']) && !before.is_empty();
-    if !is_path || items.len() > ITEMS {
+    if !is_path || items.len() > MOST_ITEMS {
         return None;
     }
     let paths: Vec<String> = items.iter().map(|item| format!("{before}{item}{after}")).collect();
@@ -188,9 +188,9 @@ fn percent(found: &Captures<'_>) -> Option<TextReplacement> {
 }
 
 /// The longest call whose blanks are edited, in bytes.
-const CALL: usize = 200;
+const LONGEST_CALL: usize = 200;
 
-/// Blanks behind `(` and `,` and before `)` of a call go.
+/// Removes the blanks after `(` and `,` and before `)` of calls.
 fn tighten_calls(text: &str, edits: &mut Vec<TextReplacement>) {
     let mut end = 0;
     for (open, _) in text.match_indices('(') {
@@ -212,7 +212,7 @@ fn tighten_calls(text: &str, edits: &mut Vec<TextReplacement>) {
 /// Where the bracket at `open` is closed.
 fn closing(text: &str, open: usize) -> Option<usize> {
     let mut depth = 0;
-    for (at, byte) in text.bytes().enumerate().skip(open).take(CALL) {
+    for (at, byte) in text.bytes().enumerate().skip(open).take(LONGEST_CALL) {
         match byte {
             b'(' => depth += 1,
             b')' if depth == 1 => return Some(at),

@@ -1,9 +1,9 @@
-//! Replacements in a text, with the way back to the text as it was.
+//! Replacements in a text that can be traced back to the original.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Replacements of byte ranges of one text: in rising order, none overlapping another.
+/// Replacements of byte ranges of one text, in order, none overlapping another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TextEdits {
     list: Vec<Edit>,
@@ -18,7 +18,7 @@ struct Edit {
 }
 
 impl TextEdits {
-    /// Sorts the replacements and drops what overlaps an earlier one.
+    /// Sorts the replacements and drops those that overlap an earlier one.
     pub(super) fn from_list(mut list: Vec<(Range<usize>, Cow<'static, str>)>) -> TextEdits {
         list.sort_by_key(|(range, _)| range.start);
         let mut edits = TextEdits { list: Vec::with_capacity(list.len()) };
@@ -51,13 +51,13 @@ impl TextEdits {
         edited
     }
 
-    /// The bytes of the text as it was that a byte range of the edited text came from.
+    /// The bytes of the original text that a byte range of the edited text came from.
     pub(super) fn origins(&self, edited: Range<usize>) -> Range<usize> {
         let start = self.origin(edited.start).start;
         start..self.origin(edited.end.saturating_sub(1).max(edited.start)).end.max(start)
     }
 
-    /// The bytes of the text as it was that the byte `at` of the edited text came from: itself, or all that its
+    /// The bytes of the original text that the byte `at` of the edited text came from: one byte, or all bytes that its
     /// replacement stands for.
     fn origin(&self, at: usize) -> Range<usize> {
         let following = self.list.partition_point(|edit| edit.after <= at);

@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::points::is_boundary;
 use base::fault::{Fault, place_of};
+use base::locale::word;
 use base::message::{Message, Role};
+use base::say;
 
 /// The words in a tool output that mark a cut.
 pub const CUT_MARK: &str = " characters in the original ...]";
@@ -63,7 +65,7 @@ pub struct Fixture {
     pub extra: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Messages as a fixture has them: with what was recorded of them.
+/// Serializes messages with their recorded references, which only fixtures have.
 fn with_recorded_references<S: Serializer>(messages: &[Message], serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Recorded<'m> {
@@ -82,7 +84,7 @@ fn with_recorded_references<S: Serializer>(messages: &[Message], serializer: S) 
 }
 
 impl Fixture {
-    /// The compression points that hold: those declared, or the end of the transcript.
+    /// The compression points in effect: those declared, or the end of the transcript.
     pub fn effective_points(&self) -> Vec<usize> {
         if self.points.is_empty() { vec![self.messages.len()] } else { self.points.clone() }
     }
@@ -147,10 +149,15 @@ impl ParsedFixture {
     }
 }
 
-const SHAPE: &str = "a fixture is JSON with `name` and `messages` in OpenAI's chat shape";
+fn shape() -> &'static str {
+    word(
+        "a fixture is JSON with `name` and `messages` in OpenAI's chat shape",
+        "样本是 JSON，含 `name` 与 OpenAI 聊天格式的 `messages`",
+    )
+}
 
 fn json_fault(text: &str, offset: usize, error: &serde_json::Error) -> Fault {
-    Fault::json(text, offset, error, SHAPE)
+    Fault::json(text, offset, error, shape())
 }
 
 fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
@@ -164,8 +171,8 @@ fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
                 Some(at) => drop(open.remove(at)),
                 None => faults.push(Fault::at(
                     place_at(places, index),
-                    format!("message {index} is a tool result for `{id}`, but no open call before it has that id"),
-                    "a result directly follows the assistant message that makes the call; remove the orphan or restore its call",
+                    say!("message {index} is a tool result for `{id}`, but no open call before it has that id", "消息 {index} 是 `{id}` 的工具结果，而此前没有带该 id 的未结调用"),
+                    word("a result directly follows the assistant message that makes the call; remove the orphan or restore its call", "结果紧跟发出调用的助手消息；请删去孤立的结果，或补回其调用"),
                 )),
             }
             continue;
@@ -175,8 +182,8 @@ fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
             if !seen.insert(&call.id) {
                 faults.push(Fault::at(
                     place_at(places, index),
-                    format!("tool call id `{}` is used twice", call.id),
-                    "ids are unique within a fixture",
+                    say!("tool call id `{}` is used twice", "工具调用 id `{}` 用了两次", call.id),
+                    word("ids are unique within a fixture", "同一样本中的 id 不可重复"),
                 ));
             }
             open.push((&call.id, index));
@@ -189,8 +196,18 @@ fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
 fn unanswered(open: &mut Vec<(&str, usize)>, places: &[Range<usize>]) -> Vec<Fault> {
     open.drain(..)
         .map(|(id, index)| {
-            let message = format!("tool call `{id}` in message {index} has no result before the next message");
-            Fault::at(place_at(places, index), message, "add the result right after the call, or remove the call")
+            let message = say!(
+                "tool call `{id}` in message {index} has no result before the next message",
+                "消息 {index} 中的工具调用 `{id}` 在下一条消息之前没有结果"
+            );
+            Fault::at(
+                place_at(places, index),
+                message,
+                word(
+                    "add the result right after the call, or remove the call",
+                    "请在调用之后紧接着补上结果，或删去该调用",
+                ),
+            )
         })
         .collect()
 }
@@ -202,8 +219,9 @@ fn place_at(places: &[Range<usize>], index: usize) -> Range<usize> {
 fn point_faults(fixture: &Fixture, place: Range<usize>) -> Vec<Fault> {
     let len = fixture.messages.len();
     if len == fixture.start() {
-        let help = "a fixture needs at least one message after the system message";
-        return vec![Fault::at(place, "the fixture has no messages to compress", help)];
+        let help =
+            word("a fixture needs at least one message after the system message", "样本在系统消息之后至少需要一条消息");
+        return vec![Fault::at(place, word("the fixture has no messages to compress", "样本中没有可压缩的消息"), help)];
     }
     let mut faults = Vec::new();
     let mut before = fixture.start();
@@ -211,14 +229,24 @@ fn point_faults(fixture: &Fixture, place: Range<usize>) -> Vec<Fault> {
         if point <= before || point > len {
             faults.push(Fault::at(
                 place.clone(),
-                format!("point {point} is out of range or order: expected {} to {len}", before + 1),
-                "points are exclusive message indices in rising order, after the system message",
+                say!(
+                    "point {point} is out of range or order: expected {} to {len}",
+                    "压缩点 {point} 超出范围或次序不对：应为 {} 至 {len}",
+                    before + 1
+                ),
+                word(
+                    "points are exclusive message indices in rising order, after the system message",
+                    "压缩点是系统消息之后、递增的消息序号（不含该条）",
+                ),
             ));
         } else if !is_boundary(&fixture.messages, point) {
             faults.push(Fault::at(
                 place.clone(),
-                format!("point {point} parts a tool call from its result"),
-                "move the point to just before an assistant or user message",
+                say!("point {point} parts a tool call from its result", "压缩点 {point} 把工具调用与其结果分开了"),
+                word(
+                    "move the point to just before an assistant or user message",
+                    "请把压缩点移到某条助手或用户消息之前",
+                ),
             ));
         }
         before = before.max(point);

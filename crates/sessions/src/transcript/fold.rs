@@ -1,13 +1,13 @@
-//! Folding of text for literal comparison: two texts that differ in typography alone fold to the same text.
+//! Folding of text for literal comparison: two texts that differ only in typography fold to the same text.
 //!
-//! 1. Edits of the text as written, for which case and the kind of a space matter: `()` behind names that only code
-//!    has, and non-breaking spaces between thousands.
+//! 1. Edits of the text as written, for which case and the kind of a space matter: `()` after names that only code has,
+//!    and non-breaking spaces between thousands.
 //! 2. Unicode NFKC, lower case, white space as single blanks.
 //! 3. Typographic edits: quotes, hyphens, Markdown marks, thousands, units, Chinese numerals ([`super::typography`]).
 //! 4. Blanks beside Chinese and Japanese characters, which the marks removed in step 3 may have hidden.
 //!
-//! Folding is by far the dearest part of measuring: a text is folded once and then searched for many facts. Folding
-//! twice is not folding once (a mark removed may leave a number whole), so a folded text is never folded again.
+//! Folding is by far the most expensive part of measuring: a text is folded once and then searched for many facts.
+//! Folding is not idempotent (removing a mark may leave a number whole), so a folded text is never folded again.
 
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
@@ -36,11 +36,11 @@ fn edited(text: String, edits: Vec<TextReplacement>) -> String {
     if edits.is_empty() { text } else { TextEdits::from_list(edits).apply(text) }
 }
 
-/// Folds a text that may hold JSON (a tool result, the arguments of a call, a transcript written out), followed by the
-/// strings of that JSON as they read, each behind a line break.
+/// Folds a text that may contain JSON (a tool result, the arguments of a call, a rendered transcript), followed by the
+/// strings of that JSON without escapes, each after a line break.
 ///
-/// Escapes are undone by parsing alone: replacing `\n` would break `C:\new`. Folding leaves no line breaks, so a fact
-/// never reaches over one of those put in here.
+/// Escapes are undone only by parsing: replacing `\n` would break `C:\new`. Folding leaves no line breaks, so a fact
+/// never spans one of those that are added here.
 pub fn fold_document(text: &str) -> String {
     let mut folded = fold(text);
     if text.contains(['{', '[']) {
@@ -54,8 +54,8 @@ pub fn fold_document(text: &str) -> String {
 /// How deep JSON inside a JSON string is read.
 const NESTED: u8 = 3;
 
-/// The JSON objects and arrays of `text` that begin a line or are behind the name of a call, `data: ` or the like: the
-/// first of each line.
+/// The first JSON object or array of each line of `text`, at its beginning or after the name of a call, `data: ` or the
+/// like.
 fn json_values(text: &str) -> Vec<Value> {
     let mut values = Vec::new();
     // a text of unclosed brackets must not be parsed to its end again and again
@@ -82,7 +82,7 @@ fn json_values(text: &str) -> Vec<Value> {
     values
 }
 
-/// Whether the bracket at `at` is by itself and has behind it what may be JSON with a string in it.
+/// Whether the bracket at `at` does not continue a word, and may begin JSON with a string in it.
 fn may_be_json(text: &str, at: usize) -> bool {
     let before = text.get(..at).and_then(|before| before.chars().next_back());
     let inner = text.get(at + 1..).unwrap_or("").trim_start();
@@ -90,7 +90,7 @@ fn may_be_json(text: &str, at: usize) -> bool {
         && inner.starts_with(|c: char| matches!(c, '"' | '{' | '[' | '-' | 't' | 'f' | 'n') || c.is_ascii_digit())
 }
 
-/// The JSON value that `json` begins with and its length, or how many bytes were read to see that there is none.
+/// The JSON value that `json` begins with and its length, or how many bytes were read to find that there is none.
 fn first_value(json: &str) -> Result<(Value, usize), usize> {
     let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
     match values.next() {

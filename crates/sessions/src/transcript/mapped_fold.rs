@@ -1,4 +1,4 @@
-//! Folded places back in the text as written, to mark facts for a reader.
+//! Maps places in a folded text back to the text as written, to mark facts for a reader.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, char::canonical_
 use super::edits::TextEdits;
 use super::typography::{TypographyRules, edits_of_blanks, edits_of_normalized, edits_of_written};
 
-/// A text folded as [`crate::transcript::fold`] does, that knows where each piece came from.
+/// A text folded as by [`crate::transcript::fold`], with the origin of each piece.
 ///
-/// Slower than plain folding; for what people look at, not for measuring.
+/// It is slower than plain folding, and for texts that people look at, not for measuring.
 #[derive(Clone, Debug)]
 pub struct MappedFold {
     folded: String,
@@ -23,7 +23,7 @@ pub struct MappedFold {
 #[derive(Clone, Debug, Default)]
 struct Pieces {
     text: String,
-    /// In rising order.
+    /// In order.
     pieces: Vec<Piece>,
 }
 
@@ -62,7 +62,7 @@ impl MappedFold {
 }
 
 impl Pieces {
-    /// Normalizes `text` piece by piece, where a piece is what normalization can join to one.
+    /// Normalizes `text` piece by piece. Normalization joins characters only within a piece.
     fn from_text(text: &str) -> Pieces {
         let mut mapped = Pieces { text: String::with_capacity(text.len()), pieces: Vec::new() };
         let mut blank = false;
@@ -85,7 +85,7 @@ impl Pieces {
 
     fn push(&mut self, piece: &str, start: usize, blank: &mut bool) {
         if piece.is_ascii() {
-            // most text is plain: normalising it character by character would take longer than all else
+            // most text is plain, and normalizing it character by character would take longer than everything else
             self.push_plain(piece, start, blank);
             return;
         }
@@ -104,7 +104,7 @@ impl Pieces {
         }
     }
 
-    /// Pushes ASCII without white space, but for its end.
+    /// Pushes ASCII that has white space only at its end.
     fn push_plain(&mut self, text: &str, start: usize, blank: &mut bool) {
         let word = text.trim_end();
         if !word.is_empty() {
@@ -134,7 +134,7 @@ impl Pieces {
         start..end.max(start)
     }
 
-    /// Where the byte `at` of the folded text came from; of a blank, what is before it.
+    /// Where the byte `at` of the folded text came from; for a blank, where the byte before it came from.
     fn place(&self, at: usize) -> Option<Range<usize>> {
         let after = self.pieces.partition_point(|piece| piece.folded <= at);
         let Piece { folded, original, is_plain } = self.pieces.get(after.saturating_sub(1))?;

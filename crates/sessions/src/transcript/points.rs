@@ -13,13 +13,13 @@ pub struct Point(pub u32);
 
 /// Whether cutting before `messages[at]` keeps every tool call with its results.
 ///
-/// Results directly follow their call, so a cut is safe exactly where the next message is no result.
+/// Results directly follow their call, so a cut is safe exactly where the next message is not a result.
 pub fn is_boundary(messages: &[Message], at: usize) -> bool {
     at <= messages.len() && messages.get(at).is_none_or(|next| next.role != Role::Tool)
 }
 
-/// The first places at which the messages from `start` on can be cut after each of these shares of their tokens, which
-/// rise. Shares that one message passes together have one place.
+/// For each of the rising shares of the tokens from `start` on, the first place after it at which the messages can be
+/// cut. Shares that one message passes together have one place.
 pub fn points_at_shares(
     messages: &[Message],
     start: usize,
@@ -41,8 +41,8 @@ pub fn points_at_shares(
     places
 }
 
-/// The ends of so many spans of about equal tokens, the last at the end of the transcript. A transcript of fewer turns
-/// has fewer.
+/// The ends of this many spans of about equal tokens, the last at the end of the transcript. A transcript with fewer
+/// turns has fewer spans.
 pub fn ends_of_spans(messages: &[Message], start: usize, spans: u32, count: &dyn Fn(&Message) -> Tokens) -> Vec<usize> {
     let shares = (1..spans).map(|span| f64::from(span) / f64::from(spans));
     let mut ends = points_at_shares(messages, start, shares, count);

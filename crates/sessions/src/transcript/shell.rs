@@ -1,8 +1,8 @@
-//! The file operations that a shell command line evidently stands for.
+//! Reads file operations off shell command lines, where they are evident.
 
 use super::span::{FileAction, FileOperation};
 
-/// The file operations of a command line, in order. What is not evident is left out.
+/// The evident file operations of a command line, in order.
 pub fn shell_operations(command: &str) -> Vec<FileOperation> {
     shell_commands(command).into_iter().flat_map(|command| command.operations()).collect()
 }
@@ -10,7 +10,7 @@ pub fn shell_operations(command: &str) -> Vec<FileOperation> {
 /// One command of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellCommand {
-    /// The folder that the line changed to before; empty if it did not.
+    /// The folder that the line changed to before this command; empty if it did not.
     folder: String,
     /// Program and arguments, unquoted.
     pub words: Vec<String>,
@@ -19,17 +19,17 @@ pub struct ShellCommand {
 }
 
 impl ShellCommand {
-    /// Its file operations, in order. What is not evident is left out.
+    /// Its evident file operations, in order.
     pub fn operations(&self) -> Vec<FileOperation> {
-        let found = actions_of_words(&self.words).into_iter().filter(|(_, path)| is_path(path));
-        found.map(|(action, path)| FileOperation { action, path: joined(&self.folder, &path) }).collect()
+        let actions = actions_of_words(&self.words).into_iter().filter(|(_, path)| is_path(path));
+        actions.map(|(action, path)| FileOperation { action, path: joined(&self.folder, &path) }).collect()
     }
 }
 
 /// The commands of a command line, in order, without those that change the folder.
 pub fn shell_commands(command: &str) -> Vec<ShellCommand> {
     let mut folder = String::new();
-    let mut found = Vec::new();
+    let mut commands = Vec::new();
     for command in simple_commands(command) {
         if let [cd, to, ..] = command.words.as_slice()
             && cd == "cd"
@@ -37,9 +37,9 @@ pub fn shell_commands(command: &str) -> Vec<ShellCommand> {
             folder = if is_rooted(to) { to.clone() } else { joined(&folder, to) };
             continue;
         }
-        found.push(ShellCommand { folder: folder.clone(), ..command });
+        commands.push(ShellCommand { folder: folder.clone(), ..command });
     }
-    found
+    commands
 }
 
 fn is_rooted(path: &str) -> bool {
@@ -57,7 +57,7 @@ fn joined(folder: &str, path: &str) -> String {
 /// Whether a word can be a file's path: it has a name with a dot, or a folder, and nothing that a shell expands.
 fn is_path(word: &str) -> bool {
     !word.is_empty()
-        && !word.starts_with(['-', '&', '/']) | (word.starts_with('/') && word.len() > 1)
+        && !word.starts_with(['-', '&'])
         && word.contains(['.', '/'])
         && !word.starts_with("/dev/")
         && !word.ends_with('/')
@@ -67,16 +67,16 @@ fn is_path(word: &str) -> bool {
 }
 
 fn actions_of_words(words: &[String]) -> Vec<(FileAction, String)> {
-    let mut found = redirections(words);
+    let mut actions = redirections(words);
     let plain: Vec<&String> = without_redirections(words);
     let mut rest = plain.iter().skip_while(|word| matches!(word.as_str(), "sudo" | "time" | "env") || is_setting(word));
     let Some(program) = rest.next() else {
-        return found;
+        return actions;
     };
     let all: Vec<&str> = rest.map(|word| word.as_str()).collect();
     let files: Vec<&str> = all.iter().copied().filter(|word| !word.starts_with('-')).collect();
-    found.extend(actions_of_program(program, &all, &files));
-    found
+    actions.extend(actions_of_program(program, &all, &files));
+    actions
 }
 
 fn is_setting(word: &str) -> bool {
@@ -92,9 +92,9 @@ fn actions_of_program(program: &str, all: &[&str], files: &[&str]) -> Vec<(FileA
         ("tee", _) if all.contains(&"-a") => each(FileAction::Change, files),
         ("tee", _) => each(FileAction::Write, files),
         ("sed", _) if all.iter().any(|word| word.starts_with("-i") || *word == "--in-place") => {
-            each(FileAction::Change, &edited_by_sed(all))
+            each(FileAction::Change, &files_of_sed(all))
         }
-        ("sed", _) => each(FileAction::Read, &edited_by_sed(all)),
+        ("sed", _) => each(FileAction::Read, &files_of_sed(all)),
         ("mv", [from, to]) => vec![(FileAction::Delete, (*from).to_owned()), (FileAction::Write, (*to).to_owned())],
         ("cp", [_, to]) if !all.iter().any(|word| matches!(*word, "-a" | "-r" | "-R" | "-rp")) => {
             each(FileAction::Write, &[to])
@@ -109,8 +109,8 @@ fn each(action: FileAction, files: &[&str]) -> Vec<(FileAction, String)> {
     files.iter().map(|file| (action, (*file).to_owned())).collect()
 }
 
-/// The files among the arguments of `sed`: what is no option, and no script.
-fn edited_by_sed<'a>(all: &[&'a str]) -> Vec<&'a str> {
+/// The files among the arguments of `sed`: neither options nor scripts.
+fn files_of_sed<'a>(all: &[&'a str]) -> Vec<&'a str> {
     let marked = all.iter().any(|word| is_script_mark(word));
     let before = [""].iter().chain(all);
     let plain = all.iter().zip(before).filter(|(word, before)| !word.starts_with('-') && !is_script_mark(before));
@@ -178,7 +178,7 @@ fn words_of(line: &str, heredoc: &mut Option<String>) -> Vec<ShellCommand> {
                 let rest: String = chars.by_ref().skip(1).collect();
                 let mut parts = rest.trim_start_matches(['-', ' ']).splitn(2, char::is_whitespace);
                 *heredoc = parts.next().map(|word| word.trim_matches(['"', '\'']).to_owned());
-                splitter.rest(&words_of(parts.next().unwrap_or(""), &mut None));
+                splitter.add_rest(&words_of(parts.next().unwrap_or(""), &mut None));
                 break;
             }
             (None, '>') => splitter.redirect(chars.next_if_eq(&'>').is_some()),
@@ -212,19 +212,19 @@ impl Splitter {
         self.commands.push(ShellCommand { folder: String::new(), words, is_piped });
     }
 
-    /// `>` or `>>`; one of a numbered stream other than standard output is no file of interest.
+    /// Adds `>` or `>>`. Where standard error goes is of no interest.
     fn redirect(&mut self, append: bool) {
-        let stream = self.word == "2";
-        if stream || self.word == "1" {
+        let is_stderr = self.word == "2";
+        if is_stderr || self.word == "1" {
             self.word.clear();
         }
         self.end_word();
         let sign = if append { ">>" } else { ">" };
-        self.words.push(if stream { "2>".to_owned() } else { sign.to_owned() });
+        self.words.push(if is_stderr { "2>".to_owned() } else { sign.to_owned() });
     }
 
-    /// What follows a here-document's mark on the same line belongs to the same command first.
-    fn rest(&mut self, commands: &[ShellCommand]) {
+    /// Adds the commands after the mark of a here-document on the same line. The first continues the current command.
+    fn add_rest(&mut self, commands: &[ShellCommand]) {
         for (index, command) in commands.iter().enumerate() {
             if index > 0 {
                 self.end_command();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_left_out() {
+    fn words_that_are_not_files_are_left_out() {
         assert!(of("make 2>/dev/null >/dev/null; ls *.py; echo 'a > b.txt'; cat $FILE; pytest -q 2>&1").is_empty());
         assert!(of("curl -s http://127.0.0.1:8080/a.html").is_empty());
     }

@@ -54,7 +54,7 @@ fn write_line(text: &mut String, line: &str) {
 /// What a tool call does to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileAction {
-    /// Writes the whole file, new or anew.
+    /// Writes the whole file, whether it exists or not.
     Write,
     /// Changes a part of it.
     Change,
@@ -67,7 +67,7 @@ pub enum FileAction {
 /// A file named by a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOperation {
-    /// What is done.
+    /// The action.
     pub action: FileAction,
     /// The path as written in the call.
     pub path: String,

@@ -1,5 +1,5 @@
-//! Typographic differences that are no differences of meaning, each with the guard that keeps it from joining what is
-//! not the same.
+//! Typographic differences that do not change the meaning, each with the guard that keeps it from joining different
+//! things.
 //!
 //! | rule | same | guard |
 //! |---|---|---|
@@ -13,7 +13,8 @@
 //! | blanks | `端口8080` `端口 8080` | beside a Chinese or Japanese character; never before a sign (`温度 -5`) |
 //! | conventions | dates, versions, exit codes and so on | [`super::conventions`] |
 //!
-//! `docs/notes/facts.md` has the figures; the variants and near misses that prove them are made in `probe/variants.rs`.
+//! `docs/notes/facts.md` has the figures; the variants and near misses behind them are tests of `compeval-lexical`, in
+//! `facts/variants_tests.rs`.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -75,8 +76,8 @@ pub(super) fn edits_of_written(text: &str, rules: TypographyRules) -> Vec<TextRe
 /// Spaces that keep a number on one line: non-breaking, figure and narrow.
 const NON_BREAKING: [&str; 3] = ["\u{a0}", "\u{2007}", "\u{202f}"];
 
-/// Edits of a text whose typography was edited: blanks between a Chinese or Japanese character and another character, a
-/// letter, a digit or a mark go. Such a blank, or a line break, is a matter of style. Before a sign it is none.
+/// Edits of a text after the typographic ones: they remove blanks between a Chinese or Japanese character and another
+/// character, a letter, a digit or a mark. Such a blank, or a line break, is a matter of style, except before a sign.
 pub(super) fn edits_of_blanks(text: &str) -> Vec<TextReplacement> {
     if text.is_ascii() {
         return Vec::new();
@@ -104,7 +105,7 @@ fn is_first_of_thousands(text: &str, at: usize, separator: &str) -> bool {
     (1..=3).contains(&digits) && joins_thousands(text, at - digits, at, separator)
 }
 
-/// Whether the name before the `()` at `at` is spelled as only code is.
+/// Whether the name before the `()` at `at` is spelled like a name in code.
 fn is_call(text: &str, at: usize) -> bool {
     let (before, after) = (text.get(..at).unwrap_or(""), text.get(at + 2..).unwrap_or(""));
     let name =
@@ -116,6 +117,7 @@ fn is_call(text: &str, at: usize) -> bool {
     !inner.is_empty() && is_code && !goes_on && !name.ends_with('.')
 }
 
+/// Edits of a normalized text.
 pub(super) fn edits_of_normalized(text: &str, rules: TypographyRules) -> Vec<TextReplacement> {
     let conventions = rules.has(TypographyRules::CONVENTIONS);
     let edits = if conventions { edits_of_conventions(text) } else { Vec::new() };
@@ -140,12 +142,12 @@ struct Scan<'t> {
     text: &'t str,
     rules: TypographyRules,
     edits: Vec<TextReplacement>,
-    /// Where a `**` occurs that may begin bold text.
+    /// The place of a `**` that may begin bold text.
     bold: Option<usize>,
 }
 
 /// The longest bold stretch, in bytes: marks further apart belong to two different things.
-const BOLD: usize = 400;
+const LONGEST_BOLD: usize = 400;
 
 impl<'t> Scan<'t> {
     fn replace(&mut self, range: Range<usize>, with: &'static str) -> usize {
@@ -162,14 +164,14 @@ impl<'t> Scan<'t> {
         self.text.get(at..).unwrap_or("")
     }
 
-    /// The backslashes of an escaped quote go with it: JSON that was cut cannot be parsed.
+    /// Replaces an escaped quote together with its backslashes: JSON that was cut cannot be parsed.
     fn edit_backslashes(&mut self, at: usize) -> usize {
         let rest = self.rest(at).trim_start_matches('\\');
         let end = self.text.len() - rest.len();
         if rest.starts_with('"') { self.replace(at..end + 1, "'") } else { end }
     }
 
-    /// Backticks go, but for those that keep two words apart.
+    /// Removes backticks, except those that keep two words apart.
     fn edit_backticks(&mut self, at: usize) -> usize {
         let rest = self.rest(at).trim_start_matches('`');
         let end = self.text.len() - rest.len();
@@ -187,7 +189,7 @@ impl<'t> Scan<'t> {
         self.replace(range, "")
     }
 
-    /// `**` goes where two of them enclose a stretch as Markdown has it.
+    /// Removes `**` where two of them enclose a stretch, as in Markdown.
     fn edit_asterisks(&mut self, at: usize) -> usize {
         let rest = self.rest(at).trim_start_matches('*');
         let end = self.text.len() - rest.len();
@@ -198,7 +200,7 @@ impl<'t> Scan<'t> {
         let closes = before.is_some_and(|c| !c.is_whitespace() && !matches!(c, '(' | '[' | '{' | '='))
             && !after.is_some_and(is_word);
         match self.bold.take() {
-            Some(open) if closes && at - open <= BOLD => {
+            Some(open) if closes && at - open <= LONGEST_BOLD => {
                 self.replace(open..open + 2, "");
                 self.replace(at..end, "");
             }
@@ -210,7 +212,7 @@ impl<'t> Scan<'t> {
         end
     }
 
-    /// A number: thousands are joined, a unit behind it takes its long form.
+    /// Joins the thousands of a number, and gives the unit after it its long form.
     fn edit_number(&mut self, at: usize) -> usize {
         let digits = digits(self.rest(at));
         let mut end = at + digits;
@@ -241,7 +243,7 @@ impl<'t> Scan<'t> {
         end
     }
 
-    /// Quotes, hyphens and numerals beyond ASCII.
+    /// Replaces quotes, hyphens and numerals beyond ASCII.
     fn edit_wide(&mut self, at: usize) -> usize {
         let Some(c) = self.rest(at).chars().next() else { return at + 1 };
         let end = at + c.len_utf8();
@@ -256,7 +258,7 @@ impl<'t> Scan<'t> {
         }
     }
 
-    /// A Chinese numeral before a measure word becomes digits; a unit of time behind it takes its long form.
+    /// Turns a Chinese numeral before a measure word into digits, and gives a unit of time after it its long form.
     fn edit_numeral(&mut self, at: usize) -> usize {
         let run: String = self.rest(at).chars().take_while(|c| numeral(*c).is_some()).collect();
         let end = at + run.len();
@@ -299,7 +301,7 @@ fn groups(text: &str, separator: &str) -> usize {
     groups
 }
 
-/// Whether the number from `start`, whose first group ends at `end`, is whole, and no list in brackets.
+/// Whether the number from `start`, whose first group ends at `end`, is a whole number, and not a list in brackets.
 fn joins_thousands(text: &str, start: usize, end: usize, separator: &str) -> bool {
     let before = text.get(..start).unwrap_or("");
     let rest = text.get(end..).unwrap_or("");
@@ -316,11 +318,11 @@ fn joins_thousands(text: &str, start: usize, end: usize, separator: &str) -> boo
     groups(rest, separator) > 0 && !cut_before && !cut_after && !is_in_brackets(before, after)
 }
 
-/// How far a bracket is looked for.
+/// How many characters before a number are searched for a bracket.
 const BRACKET: usize = 120;
 
-/// Whether what is between these texts is an item of a list: in square or curly brackets, among the arguments of a
-/// call, or with nothing but numbers beside it. A remark in brackets is none.
+/// Whether the number between these texts is an item of a list: in square or curly brackets, among the arguments of a
+/// call, or in parentheses with nothing but numbers. A remark in parentheses is not a list.
 fn is_in_brackets(before: &str, after: &str) -> bool {
     let mut depth = 0;
     let near = before.char_indices().rev().take(BRACKET);
@@ -332,8 +334,8 @@ fn is_in_brackets(before: &str, after: &str) -> bool {
             '(' => {
                 let (outside, inside) = (before.get(..at).unwrap_or(""), before.get(at + 1..).unwrap_or(""));
                 let is_call = outside.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-                let behind = after.split(')').next().unwrap_or("");
-                return is_call || !inside.chars().chain(behind.chars()).any(char::is_alphabetic);
+                let rest = after.split(')').next().unwrap_or("");
+                return is_call || !inside.chars().chain(rest.chars()).any(char::is_alphabetic);
             }
             _ => {}
         }
@@ -341,7 +343,7 @@ fn is_in_brackets(before: &str, after: &str) -> bool {
     false
 }
 
-/// Whether the number at `at` may carry a unit: it is no end of a name, a path, a format or another number.
+/// Whether the number at `at` may have a unit: it is not the end of a name, a path, a format or another number.
 fn may_have_unit(text: &str, at: usize) -> bool {
     let mut back = text.get(..at).unwrap_or("").chars().rev();
     match back.next() {
@@ -381,8 +383,8 @@ const CHINESE_UNITS: [(&str, &str); 7] = [
     ("小时", " hours"),
 ];
 
-/// The unit that `after` begins with, a space or (before a unit that is written out) a hyphen before it or not: its
-/// length, and its long form.
+/// The unit that `after` begins with, perhaps after a space, or after a hyphen if the unit is written out: its length
+/// with that, and its long form.
 fn unit(before: &str, number: &str, after: &str) -> Option<(usize, &'static str)> {
     let spaced = usize::from(after.starts_with([' ', '-']));
     let rest = after.get(spaced..)?;
@@ -413,13 +415,13 @@ fn is_decade(number: &str) -> bool {
     number.len() == 4 && number.ends_with('0') && (number.starts_with("19") || number.starts_with("20"))
 }
 
-/// Measure words that a numeral is read as a number before.
+/// Measure words. A numeral before one is a number.
 const MEASURES: [&str; 36] = [
     "个", "次", "条", "项", "种", "行", "秒", "毫秒", "微秒", "纳秒", "分钟", "小时", "天", "周", "份", "台", "位",
     "页", "步", "轮", "处", "倍", "遍", "批", "组", "张", "家", "字节", "名", "段", "层", "列", "例", "类", "块", "人",
 ];
 
-/// Whether `c` joins the character before it.
+/// Whether `c` combines with the character before it.
 fn is_mark(c: char) -> bool {
     !c.is_ascii() && unicode_normalization::char::canonical_combining_class(c) != 0
 }

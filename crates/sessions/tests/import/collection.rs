@@ -1,4 +1,5 @@
-//! A collection of real logs, where one is at hand: `COMPEVAL_LOGS=DIR cargo test --test import -- --ignored --nocapture`.
+//! Imports a collection of real logs, if you have one: `COMPEVAL_LOGS=DIR cargo test --test import -- --ignored
+//! --nocapture`.
 
 #![allow(clippy::print_stderr)]
 
@@ -57,8 +58,8 @@ fn every_log_of_the_collection_is_imported() {
     }
 }
 
-/// Hashes, ids and paths, which scrubbing must leave alone.
-fn keepsakes(text: &str) -> BTreeMap<String, usize> {
+/// Hashes, ids and paths, which scrubbing must leave alone, with counts.
+fn unscrubbed_names(text: &str) -> BTreeMap<String, usize> {
     let pattern = r"\b[0-9a-f]{40}\b|\b[0-9a-f]{64}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|(?:^|[^/\w.~-])((?:[a-z_]+/)+[a-z_0-9]+\.(?:rs|go|py|ts|tsx|c|md))\b";
     let mut counts = BTreeMap::new();
     for found in regex::Regex::new(pattern).expect("a pattern").find_iter(text) {
@@ -84,12 +85,12 @@ fn scrubbing_the_collection_keeps_hashes_ids_and_paths_and_leaves_nothing_certai
             let text = |messages: &[compeval_sessions::transcript::Message]| {
                 messages.iter().map(|m| m.countable_text()).collect::<Vec<_>>().join("\n")
             };
-            let before = keepsakes(&text(&conversation.messages));
+            let before = unscrubbed_names(&text(&conversation.messages));
             let options = import::FixtureOptions::default();
             let count =
                 |m: &compeval_sessions::transcript::Message| compeval_sessions::transcript::estimate_tokens(&m.content);
             let made = import::assemble(conversation, imported.format, &options, &|_| false, &count);
-            let after = keepsakes(&text(&made.fixture.messages));
+            let after = unscrubbed_names(&text(&made.fixture.messages));
             for (kept, count) in before {
                 assert_eq!(after.get(&kept), Some(&count), "{kept} in {}", file.display());
             }

@@ -1,4 +1,4 @@
-//! Logs of more than one file: Inspect's archives, and sessions of one file an event.
+//! Logs of more than one file: Inspect's archives, and sessions of one file per event.
 
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -43,7 +43,7 @@ fn imported(bytes: Vec<u8>) -> Result<ImportedLog, ImportError> {
 }
 
 #[test]
-fn an_archive_of_inspect_gives_a_conversation_a_sample() {
+fn an_archive_of_inspect_has_a_conversation_per_sample() {
     let imported = imported(sound()).expect("reads");
     assert_eq!((imported.format, imported.losses.as_slice()), (Format::Inspect, [].as_slice()));
     let names: Vec<&str> = imported.conversations.iter().map(|c| c.name_hint.as_str()).collect();
@@ -118,7 +118,7 @@ proptest! {
     }
 }
 
-/// A session of OpenHands as its server keeps it: one file an event, a cache of pages beside them.
+/// A session of OpenHands as its server keeps it: one file per event, and a cache of pages beside them.
 fn session(root: &Path) {
     let events = root.join("s-1/events");
     std::fs::create_dir_all(&events).expect("a folder");

@@ -1,4 +1,4 @@
-//! Logs that are damaged, or no logs at all: never a panic, never a hang, and what is sound is read.
+//! Logs that are damaged, or not logs at all: the import never panics or hangs, and reads what is sound.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ fn read(name: &str, text: &str) -> Result<compeval_sessions::import::ImportedLog
 }
 
 #[test]
-fn what_is_no_log_is_named_with_what_to_do() {
+fn a_file_that_is_not_a_log_is_named_with_what_to_do() {
     let message = |name: &str, text: &str| read(name, text).expect_err("no log").to_string();
     assert_eq!(message("a.jsonl", " \n\n"), "the log `a.jsonl` is empty");
     assert_eq!(message("a.jsonl", ""), "the log `a.jsonl` is empty");
@@ -114,7 +114,7 @@ fn a_link_out_of_a_folder_is_not_followed() {
     assert!(losses[0].to_string().contains("y.jsonl: a link out of the folder"), "{losses:?}");
 }
 
-/// What happens to a log on its way.
+/// Damage to a log.
 #[derive(Clone, Debug)]
 enum Harm {
     Flip(usize, u8),

@@ -1,7 +1,7 @@
 //! Secrets and personal data of kinds that the rules were written for, in sentences and files that they were not: the
 //! texts were written before the rules, and no rule was fitted to one that it missed.
 
-use super::scrubbing_settings::{removed_from, unfolded};
+use super::scrubbing_settings::{scrubbed, unfolded};
 
 const SECRETS: &str = include_str!("scrubbing_settings/held_out.txt");
 const DECOYS: &str = include_str!("scrubbing_settings/held_out_decoys.txt");
@@ -47,7 +47,7 @@ fn secret(kind: &str, turn: usize) -> String {
 }
 
 #[test]
-fn at_least_97_of_100_held_out_secrets_go_and_at_most_1_of_100_decoys_changes() {
+fn at_least_97_of_100_held_out_secrets_are_removed_and_at_most_1_of_100_decoys_changes() {
     let cases = SECRETS.lines().enumerate().filter_map(|(turn, line)| {
         let (kind, text) = line.split_once('\t')?;
         let secret = secret(kind, turn);
@@ -56,12 +56,12 @@ fn at_least_97_of_100_held_out_secrets_go_and_at_most_1_of_100_decoys_changes() 
     let cases: Vec<(String, String)> = cases.collect();
     // What is left of a secret in several lines or words counts as missed.
     let is_missed = |(text, secret): &&(String, String)| {
-        let after = removed_from(text);
+        let after = scrubbed(text);
         secret.split_whitespace().any(|part| after.contains(part))
     };
     let missed: Vec<&String> = cases.iter().filter(is_missed).map(|(text, _)| text).collect();
     let decoys: Vec<String> = DECOYS.lines().map(unfolded).collect();
-    let harmed: Vec<&String> = decoys.iter().filter(|text| removed_from(text).contains("REDACTED_")).collect();
+    let harmed: Vec<&String> = decoys.iter().filter(|text| scrubbed(text).contains("REDACTED_")).collect();
     assert!(cases.len() >= 60 && decoys.len() >= 99);
     assert!(missed.len() * 100 <= cases.len() * 3, "{} of {}: {missed:#?}", missed.len(), cases.len());
     assert!(harmed.len() * 100 <= decoys.len(), "{harmed:#?}");

@@ -1,8 +1,7 @@
 //! The scrubber on whole fixtures.
 
 use compeval_sessions::import::{SYSTEM_PLACEHOLDER, ScrubSettings, audit, scrub};
-use compeval_sessions::transcript::{Fixture, ParsedFixture};
-use compeval_sessions::transcript::{Message, Role, ToolCall};
+use compeval_sessions::transcript::{Fixture, Message, ParsedFixture, Role, ToolCall};
 use proptest::prelude::*;
 
 fn fixture(messages: Vec<Message>) -> Fixture {
@@ -94,7 +93,7 @@ fn planted() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Secrets known by where they stand: the text, and the part of it that must go.
+/// Secrets that are known by their place: the text, and the part of it that must be removed.
 fn placed() -> Vec<(String, String)> {
     let value = ["v7Kq2", "Zr91LmX", "0vTb7Yw4"].concat();
     let long = format!("{value}{value}");
@@ -122,7 +121,7 @@ fn placed() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_kind_of_secret_goes_wherever_it_stands() {
+fn every_kind_of_secret_is_removed_wherever_it_occurs() {
     for (kind, secret) in planted() {
         for frame in [
             "the key is {} as agreed",
@@ -145,7 +144,7 @@ fn every_kind_of_secret_goes_wherever_it_stands() {
 }
 
 #[test]
-fn secrets_known_by_their_place_go() {
+fn secrets_known_by_their_place_are_removed() {
     for (text, secret) in placed() {
         let after = scrubbed(&text);
         assert!(!after.contains(&secret), "{text} -> {after}");
@@ -154,7 +153,7 @@ fn secrets_known_by_their_place_go() {
 }
 
 #[test]
-fn keys_over_several_lines_go_whole() {
+fn keys_over_several_lines_are_removed_as_a_whole() {
     let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
     let begin = ["-----BEGIN ", "RSA PRIVATE", " KEY-----"].concat();
     let end = ["-----END ", "RSA PRIVATE", " KEY-----"].concat();
@@ -168,7 +167,7 @@ fn keys_over_several_lines_go_whole() {
 }
 
 #[test]
-fn a_secret_in_base64_goes_with_its_wrapping() {
+fn base64_that_contains_a_secret_is_removed() {
     // printf 'token: ' and a key of GitHub's form, in base64, put together from halves.
     let encoded = ["dG9rZW46IGdocF9xN1JrMlp0OUxtNFhjOFZi", "M053NllzMUhkNUpmMEdwVGFFdUlv"].concat();
     let after = scrubbed(&format!("data:\n  config: {encoded}\n"));
@@ -226,7 +225,7 @@ fn the_ten_steps_leave_a_fixture_that_reads() {
 }
 
 #[test]
-fn at_least_97_of_100_secrets_go_and_at_most_2_of_100_other_texts_change() {
+fn at_least_97_of_100_secrets_are_removed_and_at_most_2_of_100_other_texts_change() {
     let measured = super::scrubbing_settings::measure();
     assert!(measured.secrets >= 200 && measured.settings >= 40 && measured.decoys >= 100, "{measured:?}");
     assert!(measured.removed_share() >= 0.97, "{:.3}: {:#?}", measured.removed_share(), measured.missed);
@@ -243,7 +242,7 @@ fn a_word_that_may_be_a_password_stays_and_is_listed() {
 }
 
 #[test]
-fn a_password_goes_wherever_it_is_repeated_but_not_out_of_longer_words() {
+fn a_password_is_removed_wherever_it_is_repeated_but_not_inside_longer_words() {
     let password = ["Sommer", "2024!"].concat();
     let text = format!("DB_PASSWORD={password}\nthen {password} again, and x{password}");
     assert_eq!(

@@ -1,9 +1,9 @@
 //! Entries: what is stored about an action besides its body.
 //!
-//! `EntryHeader` is everything, in the header of the entry's frame. `Record` is the part that plans and runs read for every
-//! action; the sled tree holds it, so it stays small (200 bytes at most) and has no fields.
+//! `EntryHeader` is everything, and is stored in the header of the entry's frame. `Record` is the part that plans and
+//! runs read for every action. The sled tree holds it, so it is small (200 bytes at most) and has no fields.
 //!
-//! What an entry is about is the caller's business: a `Tag` and the content of a `Field` are kept and never interpreted.
+//! The cache stores a `Tag` and the content of a `Field` and never interprets them.
 
 use std::sync::Arc;
 
@@ -13,11 +13,12 @@ use super::error::Damage;
 use crate::digest::{ActionKey, Digest};
 use base::units::{Usage, Usd};
 
-/// A number that the caller gives a meaning.
+/// A number whose meaning the caller defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Tag(pub u8);
 
-/// The version of what a cache and its remotes store: packs, records, lists. Raised when any of it gets another form.
+/// The version of everything that a cache and its remotes store: packs, records, lists. It is raised when one of these
+/// formats changes.
 pub const FORMAT: u32 = 1;
 
 /// Everything about an entry besides its body.
@@ -29,20 +30,20 @@ pub struct EntryHeader {
     pub format: Option<Tag>,
     /// Milliseconds since 1970 (UTC).
     pub created: u64,
-    /// What it took.
+    /// The tokens that the call used.
     pub usage: Usage,
     /// `None` if the price is unknown.
     pub cost: Option<Usd>,
-    /// From start to last byte.
+    /// Milliseconds from the start to the last byte.
     pub latency_ms: u64,
-    /// Names for what the action was made. The latest action of a place is known by it, whatever its key.
+    /// Identifies what the action was made for. The latest action of a place is found by it, whatever its key.
     pub place: Digest,
-    /// The models of its call.
+    /// The models of the call.
     pub models: ModelNames,
-    /// Where it came from; `None` for an entry made here. Who imports believes the author of the file, so an imported
-    /// entry stays recognizable.
+    /// Where it was imported from; `None` for an entry made here. Importing means to trust the author of the file, so
+    /// an imported entry stays recognizable.
     pub origin: Option<ImportOrigin>,
-    /// What it was made from. Fields that entries of a pack share are stored once.
+    /// What it was made from. A field that entries of a pack share is stored once.
     pub fields: Vec<Field>,
 }
 
@@ -64,8 +65,8 @@ pub struct Field {
     pub content: Vec<u8>,
 }
 
-/// Computes the key of an entry from its header; `None` if the fields are not those of an entry. An entry from elsewhere
-/// is taken only under this key.
+/// Computes the key of an entry from its header; `None` if the fields cannot be read. An entry of another cache is
+/// accepted only under this key.
 pub type KeyOf = fn(&EntryHeader) -> Option<ActionKey>;
 
 /// The file that an entry was imported from, or the remote and the pack that it was pulled from.
@@ -120,7 +121,7 @@ pub(super) struct EntrySummary {
     pub(super) format: Option<Tag>,
 }
 
-/// The result of parsing a stored body. `parser` is the version of the parser that gave it.
+/// The result of parsing a stored body. `parser` is the version of the parser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ParseResult {
     /// There is an output.
@@ -142,7 +143,7 @@ pub enum ParseResult {
 }
 
 impl ParseResult {
-    /// The result that a status came from; `None` if the body was not parsed.
+    /// The parse result behind a status; `None` if the body was not parsed.
     pub(super) fn from_status(status: &EntryStatus) -> Option<ParseResult> {
         match status {
             EntryStatus::Unparsed | EntryStatus::Failed { .. } => None,
@@ -170,8 +171,8 @@ impl ParsedBody {
         ParsedBody { key, raw: prefix_of(&raw), result }
     }
 
-    /// Whether it is about the body of a record.
-    pub(super) fn is_of(&self, record: &Record) -> bool {
+    /// Whether this is the result for the body of `record`.
+    pub(super) fn is_result_for(&self, record: &Record) -> bool {
         prefix_of(&record.raw) == self.raw
     }
 }
@@ -185,9 +186,9 @@ pub(super) fn prefix_of(digest: &Digest) -> [u8; 8] {
 /// Why an entry was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RemovalReason {
-    /// By the user.
+    /// The user pruned it.
     Pruned,
-    /// It was damaged.
+    /// The entry was damaged.
     Damaged,
 }
 
@@ -251,7 +252,7 @@ pub(super) fn pack_name(id: u32) -> String {
 }
 
 /// What an entry can be used for. The fields are those of `ParseResult`, or of the failure.
-#[allow(missing_docs, reason = "its description says it")]
+#[allow(missing_docs, reason = "the description above says it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryStatus {
     /// The body has not been parsed, or the result was lost.
@@ -265,8 +266,8 @@ pub enum EntryStatus {
 }
 
 impl From<&ParseResult> for EntryStatus {
-    fn from(reading: &ParseResult) -> EntryStatus {
-        match reading {
+    fn from(result: &ParseResult) -> EntryStatus {
+        match result {
             ParseResult::Output { out, state, parser } => {
                 EntryStatus::Output { out: *out, state: *state, parser: *parser }
             }
@@ -282,12 +283,12 @@ pub(super) fn clip(text: &str) -> &str {
     clip_to(text, 400)
 }
 
-/// Cuts a text to so many bytes at most.
+/// Cuts a text to `bytes` bytes at most.
 pub(super) fn clip_to(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// What the sled tree holds of an entry.
+/// What the sled tree stores about an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// The key of the action.
@@ -304,11 +305,11 @@ pub struct Record {
     pub created: u64,
     /// The kind of action.
     pub kind: Tag,
-    /// What it took.
+    /// The tokens that the call used.
     pub usage: Usage,
     /// `None` if the price is unknown.
     pub cost: Option<Usd>,
-    /// From start to last byte.
+    /// Milliseconds from the start to the last byte.
     pub latency_ms: u64,
     /// The format of the body, where there are several.
     pub format: Option<Tag>,
@@ -318,10 +319,10 @@ pub struct Record {
 type RecordFields = (FrameLocation, Digest, u32, EntryStatus, u64, Tag, Usage, Option<Usd>, u64, Option<Tag>);
 
 impl Record {
-    /// Stands before each record in the tree: one of another version is read from the packs again.
+    /// The first byte of each record in the tree. A record of another version is read from the packs again.
     const VERSION: u8 = FORMAT as u8;
 
-    /// The entry as damage: its header says what the caller cannot read.
+    /// Reports this entry as damaged, for a caller who cannot decode its header.
     pub fn unreadable(&self, what: &str) -> Damage {
         let FrameLocation { pack, offset, .. } = self.location;
         let path = pack_name(pack).into();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::digest::ActionKey;
 use base::files::FileError;
+use base::locale::{verb, word};
 use base::say;
 
 /// Why a cache operation failed.
@@ -17,24 +18,22 @@ pub enum CacheError {
     #[error("{}", say!("{} has cache format {found}, and this program supports formats up to {known}; use a newer compeval, or another cache folder", "{} 的缓存格式为 {found}，而本程序至多支持格式 {known}；请用更新的 compeval，或另一缓存文件夹" ,
         path.display()))]
     NewerFormat { path: PathBuf, found: u32, known: u32 },
-    #[error(
-        "{} was written by a version of compeval that was never released, and this program cannot read it. Nothing in it was changed. Use another folder as the cache, or remove this one: a run makes its outputs again, and pays for them again",
-        path.display()
-    )]
+    #[error("{}", say!("{} was written by a version of compeval that was never released, and this program cannot read it. Nothing in it was changed. Use another folder as the cache, or remove this one: a run makes its outputs again, and pays for them again", "{} 由从未发布的 compeval 版本写成，本程序无法读取。没有改动其中任何内容。请用其他文件夹作缓存，或删除它：运行会重新产生其输出，并再次付费",
+        path.display()))]
     OlderFormat { path: PathBuf },
     /// `holder` names the command, the process id and the start, as the other process wrote them into the lock file.
     #[error("{}", say!("the cache {} is in use by {holder}. Wait until it has ended, or use another cache folder", "缓存 {} 正由 {holder} 使用。请等其结束，或用另一缓存文件夹", path.display()))]
     Locked { path: PathBuf, holder: String },
-    #[error("could not {operation} {}: {source}", path.display())]
+    #[error("{}", say!("could not {} {}: {source}", "无法{} {}：{source}", verb(operation), path.display()))]
     Io { operation: &'static str, path: PathBuf, source: io::Error },
     /// An earlier write failed; `cause` is that first failure.
     #[error("{}", say!("the cache {} can no longer be written to: {cause}", "缓存 {} 已无法写入：{cause}", path.display()))]
     Poisoned { path: PathBuf, cause: String },
-    /// Somebody took the folder away while this process wrote to it.
+    /// The folder was removed or replaced while this process wrote to it.
     #[error("{}", say!("the cache {} was removed or replaced while it was in use; what this process stored in it is lost unless you put that folder back", "缓存 {} 在使用中被删除或替换；除非放回该文件夹，本进程存入的内容已丢失" ,
         path.display()))]
     Removed { path: PathBuf },
-    #[error("an output of {bytes} bytes is too large for the cache (limit: {limit} bytes)")]
+    #[error("{}", say!("an output of {bytes} bytes is too large for the cache (limit: {limit} bytes)", "{bytes} 字节的输出对缓存过大（上限：{limit} 字节）"))]
     TooLarge { bytes: u64, limit: u64 },
     #[error("{}", say!("`{prefix}` is not a key: keys are hexadecimal digits, at most 64; `cache ls` lists them", "`{prefix}` 不是键：键为至多 64 位十六进制数；`cache ls` 列出全部"))]
     BadPrefix { prefix: String },
@@ -58,7 +57,7 @@ impl CacheError {
         move |source| CacheError::Io { operation, path: path.to_owned(), source }
     }
 
-    /// Something that a caller could not encode.
+    /// The error of a caller who could not encode `what`.
     pub fn unencoded(what: &str, error: &str) -> CacheError {
         CacheError::Io { operation: "encode", path: what.into(), source: io::Error::other(error.to_owned()) }
     }
@@ -69,13 +68,13 @@ fn list_keys(keys: &[ActionKey]) -> String {
     let shown: Vec<String> = keys.iter().take(SHOWN).map(|key| key.0.short()).collect();
     match keys.len().saturating_sub(SHOWN) {
         0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
+        more => say!("{} and {more} more", "{} 等，另有 {more} 个", shown.join(", ")),
     }
 }
 
 /// A range of a pack that differs from what was written. The entry in it counts as missing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{} at byte {offset} {}: {what}", entry_name(key.as_ref()), path.display(), if *is_unread { "cannot be read" } else { "is damaged" })]
+#[error("{}", say!("{}{} at byte {offset} {}: {what}", "{}{} 字节 {offset} 处{}：{what}", entry_name(key.as_ref()), path.display(), if *is_unread { word("cannot be read", "无法读取") } else { word("is damaged", "已损坏") }))]
 pub struct Damage {
     /// The entry, if it is known.
     pub key: Option<ActionKey>,
@@ -90,7 +89,7 @@ pub struct Damage {
 }
 
 fn entry_name(key: Option<&ActionKey>) -> String {
-    key.map(|key| format!("the cache entry {} in ", key.0.short())).unwrap_or_default()
+    key.map(|key| say!("the cache entry {} in ", "缓存条目 {}，位于 ", key.0.short())).unwrap_or_default()
 }
 
 /// Why the index could not be used.
@@ -102,7 +101,7 @@ pub(super) enum IndexFault {
     Broken(String),
 }
 
-/// What asking the index gives.
+/// The result of an operation on the index.
 pub(super) type IndexResult<T> = Result<T, IndexFault>;
 
 impl IndexFault {

@@ -1,5 +1,5 @@
-//! Entries that go from cache to cache: as frames that are complete by themselves, verified on their way in. What goes into
-//! a remote is compressed one entry at a time, so that each can be read by itself.
+//! Moves entries from cache to cache, as frames that are complete by themselves and are verified when they are
+//! imported. Entries for a remote are compressed one by one, so that each can be read alone.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -11,14 +11,16 @@ use super::entry::{EntryHeader, EntryStatus, ImportOrigin, KeyOf, ParseResult, R
 use super::error::CacheError;
 use super::lookup::Lookup;
 use super::packs::frame::{self, Codec, FrameContent, FrameHeader, FrameHeaderError};
-use super::packs::packed::{EntryOrigin, explained};
+use super::packs::packed::{DecodedHeader, decode_header};
 use super::packs::shared_fields::SharedFields;
 use super::packs::{compress_body, compressor, decode_body, decompressor, plain_body};
 use super::snapshot::CacheSnapshot;
 use super::writing::StoreInner;
 use crate::digest::{ActionKey, Digest};
+use base::locale::word;
+use base::say;
 
-/// What came from another cache.
+/// How many entries an import added and found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportCounts {
     /// Entries that the cache did not have.
@@ -46,8 +48,8 @@ pub(super) fn write_entries(
         let header = cache.header(record)?;
         let body = plain_body(&cache.body(record)?)?;
         write(&encoded(frame::reply(record.key, &header, &body))?)?;
-        if let Some(reading) = ParseResult::from_status(&record.status) {
-            write(&encoded(frame::parse_result(record.key, record.raw, &reading))?)?;
+        if let Some(result) = ParseResult::from_status(&record.status) {
+            write(&encoded(frame::parse_result(record.key, record.raw, &result))?)?;
         }
         if let EntryStatus::Output { out, .. } = record.status {
             counts.extend(cache.count(&out).map(|count| (out, count)));
@@ -65,13 +67,13 @@ pub(super) fn write_entries(
 }
 
 fn encoded(frame: Result<Vec<u8>, postcard::Error>) -> Result<Vec<u8>, CacheError> {
-    frame.map_err(|e| CacheError::io("write", Path::new("an entry"))(io::Error::other(e)))
+    frame.map_err(|e| CacheError::io("write", Path::new(word("an entry", "条目")))(io::Error::other(e)))
 }
 
 /// A verified frame of another cache.
 pub(super) struct ImportedFrame {
     pub(super) header: FrameHeader,
-    /// Of an entry.
+    /// `None` if the frame holds no entry.
     entry: Option<EntryHeader>,
     body: Bytes,
     frame: Vec<u8>,
@@ -80,13 +82,13 @@ pub(super) struct ImportedFrame {
 /// The cache that entries are imported into.
 #[derive(Clone, Copy)]
 pub(super) struct ImportTarget<'a> {
-    /// What it has already.
+    /// Reads what it has already.
     pub(super) present: &'a dyn Lookup,
     pub(super) inner: &'a StoreInner,
     pub(super) key_of: KeyOf,
 }
 
-/// Adds those of the entries `keys` that another cache has, with their source texts.
+/// Adds the entries with these keys that another cache has, with their source texts.
 pub(super) fn import_from_cache<'k>(
     target: ImportTarget<'_>,
     other: &CacheSnapshot,
@@ -94,7 +96,7 @@ pub(super) fn import_from_cache<'k>(
 ) -> Result<ImportCounts, CacheError> {
     let keys: BTreeSet<&ActionKey> = keys.into_iter().collect();
     let is_sound =
-        |record: &Record| record.is_usable() && other.is_explained(record) && other.verify_body(record).is_ok();
+        |record: &Record| record.is_usable() && other.has_whole_header(record) && other.verify_body(record).is_ok();
     let records: Vec<Record> = keys.into_iter().filter_map(|key| other.find(key)).filter(is_sound).collect();
     let mut batch = ImportBatch::new(target, None);
     let root = other.layout.root();
@@ -104,27 +106,28 @@ pub(super) fn import_from_cache<'k>(
             None => Ok(()),
         }
     })?;
-    batch.commit()?;
+    batch.commit(true)?;
     Ok(batch.counts())
 }
 
+/// Collects imported frames and writes them in groups.
 pub(super) struct ImportBatch<'a> {
     target: ImportTarget<'a>,
-    /// Where they come from; `None` of entries that keep the origin that they have.
+    /// The origin to store with the entries; with `None`, they keep the one that they have.
     origin: Option<ImportOrigin>,
     frames: Vec<Vec<u8>>,
     bytes: usize,
-    taken: BTreeSet<ActionKey>,
+    added: BTreeSet<ActionKey>,
     present: u64,
 }
 
 impl<'a> ImportBatch<'a> {
     pub(super) fn new(target: ImportTarget<'a>, origin: Option<ImportOrigin>) -> ImportBatch<'a> {
-        ImportBatch { target, origin, frames: Vec::new(), bytes: 0, taken: BTreeSet::new(), present: 0 }
+        ImportBatch { target, origin, frames: Vec::new(), bytes: 0, added: BTreeSet::new(), present: 0 }
     }
 
     pub(super) fn counts(&self) -> ImportCounts {
-        ImportCounts { added: self.taken.len() as u64, present: self.present }
+        ImportCounts { added: self.added.len() as u64, present: self.present }
     }
 
     pub(super) fn add(&mut self, item: ImportedFrame) -> Result<(), CacheError> {
@@ -136,11 +139,11 @@ impl<'a> ImportBatch<'a> {
                     self.present += 1;
                     return Ok(());
                 }
-                self.taken.insert(key);
-                let entry = EntryHeader { origin: self.origin_of(entry)?, ..entry.clone() };
+                self.added.insert(key);
+                let entry = EntryHeader { origin: self.resolve_origin(entry)?, ..entry.clone() };
                 encoded(frame::reply(key, &entry, &compress_body(&item.body)?))?
             }
-            (FrameContent::ParseResult(_), _) if self.taken.contains(&key) => item.frame,
+            (FrameContent::ParseResult(_), _) if self.added.contains(&key) => item.frame,
             (FrameContent::Text, _) if self.target.present.read_text(&key.0).is_none() => {
                 frame::text(key.0, &compress_body(&item.body)?)
             }
@@ -149,33 +152,26 @@ impl<'a> ImportBatch<'a> {
         };
         self.bytes += frame.len();
         self.frames.push(frame);
-        if self.bytes >= GROUP { self.commit() } else { Ok(()) }
+        if self.bytes >= GROUP { self.commit(true) } else { Ok(()) }
     }
 
-    /// Where an entry comes from. Its writer stays known, whatever brought it here.
-    fn origin_of(&self, entry: &EntryHeader) -> Result<Option<ImportOrigin>, CacheError> {
+    /// The origin to store with an entry, whose writer is noted. If the new origin names no writer, the earlier writer
+    /// is kept.
+    fn resolve_origin(&self, entry: &EntryHeader) -> Result<Option<ImportOrigin>, CacheError> {
         let before = entry.origin.as_ref();
-        let own = self.origin.clone().map(|origin| ImportOrigin {
+        let new = self.origin.clone().map(|origin| ImportOrigin {
             writer: origin.writer.clone().or_else(|| before.and_then(|before| before.writer.clone())),
             ..origin
         });
-        let origin = own.or_else(|| before.cloned());
+        let origin = new.or_else(|| before.cloned());
         if let Some(origin) = &origin {
             self.target.inner.layout.note_writer(origin.writer.as_ref().map(|writer| &*writer.key))?;
         }
         Ok(origin)
     }
 
-    fn commit(&mut self) -> Result<(), CacheError> {
-        self.write(true)
-    }
-
-    /// Writes without waiting for the disk.
-    fn commit_unsynced(&mut self) -> Result<(), CacheError> {
-        self.write(false)
-    }
-
-    fn write(&mut self, durable: bool) -> Result<(), CacheError> {
+    /// Writes what was collected. If `durable`, it is on disk when this returns.
+    fn commit(&mut self, durable: bool) -> Result<(), CacheError> {
         self.bytes = 0;
         let frames = std::mem::take(&mut self.frames);
         if frames.is_empty() { Ok(()) } else { self.target.inner.commit(&frames, durable).map(drop) }
@@ -186,31 +182,33 @@ fn bad(path: &Path, what: impl Into<String>) -> CacheError {
     CacheError::BadImport { path: path.to_owned(), what: what.into() }
 }
 
-/// The next frame; `None` at the end.
+/// Reads and verifies the next frame; `None` at the end.
 pub(super) fn read_item(stream: &mut impl Read, key_of: KeyOf) -> Result<Option<ImportedFrame>, String> {
     let mut bytes = Vec::new();
     let header = loop {
         let needed = match FrameHeader::decode(&bytes) {
             Ok(header) => break header,
             Err(FrameHeaderError::Short(needed)) => needed,
-            Err(FrameHeaderError::Damaged(what)) => return Err(format!("an entry in it is damaged: {what}")),
+            Err(FrameHeaderError::Damaged(what)) => {
+                return Err(say!("an entry in it is damaged: {what}", "其中一个条目已损坏：{what}"));
+            }
         };
         read_up_to(stream, &mut bytes, needed)?;
         match bytes.len() {
             0 => return Ok(None),
-            n if n < needed => return Err("its last entry is cut off".into()),
+            n if n < needed => return Err(word("its last entry is cut off", "最后一个条目被截断").into()),
             _ => {}
         }
     };
     let head = bytes.len();
-    let entry = match explained(&header, &bytes[..head], &SharedFields::default()) {
-        Some(EntryOrigin::Known(entry)) => Some(*entry),
-        Some(EntryOrigin::Lost) | None => None,
+    let entry = match decode_header(&header, &bytes[..head], &SharedFields::default()) {
+        Some(DecodedHeader::Whole(entry)) => Some(*entry),
+        Some(DecodedHeader::FieldLost) | None => None,
     };
     let whole = head + header.body_len as usize;
     read_up_to(stream, &mut bytes, whole)?;
     if bytes.len() < whole {
-        return Err("its last entry is cut off".into());
+        return Err(word("its last entry is cut off", "最后一个条目被截断").into());
     }
     let body = Bytes::copy_from_slice(&bytes[head..]);
     check_item(&header, entry.as_ref(), &body, key_of)?;
@@ -219,33 +217,42 @@ pub(super) fn read_item(stream: &mut impl Read, key_of: KeyOf) -> Result<Option<
 
 fn read_up_to(stream: &mut impl Read, bytes: &mut Vec<u8>, needed: usize) -> Result<(), String> {
     let missing = needed.saturating_sub(bytes.len()) as u64;
-    stream.by_ref().take(missing).read_to_end(bytes).map(drop).map_err(|e| format!("it cannot be decompressed: {e}"))
+    stream
+        .by_ref()
+        .take(missing)
+        .read_to_end(bytes)
+        .map(drop)
+        .map_err(|e| say!("it cannot be decompressed: {e}", "无法解压：{e}"))
 }
 
 /// Verifies what checksums do not: an entry's key must be that of its inputs, and a text's name its digest.
 fn check_item(header: &FrameHeader, entry: Option<&EntryHeader>, body: &Bytes, key_of: KeyOf) -> Result<(), String> {
     match find_fault(header, entry, body, key_of) {
-        Some(what) => Err(format!("the entry {} in it is wrong: {what}", header.key.short())),
+        Some(what) => {
+            Err(say!("the entry {} in it is wrong: {what}", "其中的条目 {} 有误：{what}", header.key.short()))
+        }
         None => Ok(()),
     }
 }
 
 fn find_fault(header: &FrameHeader, entry: Option<&EntryHeader>, body: &Bytes, key_of: KeyOf) -> Option<&'static str> {
     match (&header.content, entry) {
-        (FrameContent::Reply(_), None) => Some("its header cannot be read"),
+        (FrameContent::Reply(_), None) => Some(word("its header cannot be read", "无法读取其头部")),
         (FrameContent::Reply(_), Some(entry)) if key_of(entry) != Some(ActionKey(header.key)) => {
-            Some("its key does not match its inputs")
+            Some(word("its key does not match its inputs", "其键与输入不符"))
         }
-        (FrameContent::Text, _) if Digest::hash(body) != header.key => Some("its text does not match its name"),
+        (FrameContent::Text, _) if Digest::hash(body) != header.key => {
+            Some(word("its text does not match its name", "其文本与名称不符"))
+        }
         (FrameContent::Reply(_) | FrameContent::Text, _) if header.codec != Codec::Plain => {
-            Some("its body is compressed")
+            Some(word("its body is compressed", "其正文是压缩的"))
         }
         (FrameContent::Reply(_) | FrameContent::Text, _) => decode_body(header, body.clone()).err(),
         _ => None,
     }
 }
 
-/// One entry, without its source texts.
+/// Packs one entry for a remote, without its source texts.
 ///
 /// # Errors
 /// If the entry is damaged.
@@ -258,7 +265,7 @@ pub fn pack_entry(cache: &impl Lookup, record: &Record) -> Result<Vec<u8>, Cache
     compressed(&frames)
 }
 
-/// One source text.
+/// Packs one source text for a remote.
 ///
 /// # Errors
 /// If it is larger than the cache stores.
@@ -271,10 +278,11 @@ fn compressed(frames: &[u8]) -> Result<Vec<u8>, CacheError> {
         stream.write_all(frames)?;
         stream.finish()
     });
-    compressed.map_err(CacheError::io("compress", Path::new("an entry")))
+    compressed.map_err(CacheError::io("compress", Path::new(word("an entry", "条目"))))
 }
 
-/// Adds what another cache packed under `key`. Existing outputs are not changed. Every frame is verified. Not synced: after a crash it is pulled again.
+/// Adds what another cache packed under `key`. Existing outputs are not changed. Every frame is verified. It is not
+/// synced: after a crash it is pulled again.
 pub(super) fn add_packed(
     target: ImportTarget<'_>,
     key: &Digest,
@@ -282,17 +290,20 @@ pub(super) fn add_packed(
     origin: &ImportOrigin,
 ) -> Result<ImportCounts, CacheError> {
     let from = Path::new(&origin.file);
-    let mut stream =
-        decompressor(bytes).map_err(|error| bad(from, format!("an entry cannot be decompressed: {error}")))?;
+    let mut stream = decompressor(bytes)
+        .map_err(|error| bad(from, say!("an entry cannot be decompressed: {error}", "无法解压一个条目：{error}")))?;
     let mut items = Vec::new();
     while let Some(item) = read_item(&mut stream, target.key_of).map_err(|what| bad(from, what))? {
         items.push(item);
     }
     if items.first().is_none_or(|first| first.header.key != *key) {
-        return Err(bad(from, format!("there is another entry in the place of {}", key.short())));
+        return Err(bad(
+            from,
+            say!("there is another entry in the place of {}", "{} 的位置上是另一个条目", key.short()),
+        ));
     }
     let mut batch = ImportBatch::new(target, Some(origin.clone()));
     items.into_iter().try_for_each(|item| batch.add(item))?;
-    batch.commit_unsynced()?;
+    batch.commit(false)?;
     Ok(batch.counts())
 }

@@ -1,7 +1,6 @@
-//! Two caches read as one: an entry is read from the lower one where the upper one has no usable one.
+//! Two caches read as one: an entry is read from the lower cache if the upper one has no usable entry.
 
-use super::entry::ModelNames;
-use super::entry::{Day, EntryHeader, Record, RemovalReason};
+use super::entry::{Day, EntryHeader, ModelNames, Record, RemovalReason};
 use super::error::Damage;
 use super::lookup::{Lookup, StoredReply};
 use crate::digest::{ActionKey, Digest};
@@ -16,9 +15,13 @@ pub struct Layered<'c, A, B> {
 }
 
 impl<A: Lookup, B: Lookup> Layered<'_, A, B> {
-    /// Whether a record is one of the upper cache. Records of both with one key and place have one content.
-    fn is_upper(&self, record: &Record) -> bool {
-        self.upper.find(&record.key).is_some_and(|own| (own.location, own.raw) == (record.location, record.raw))
+    /// The cache that a record is from. Records of both with the same key, location and digest have the same content.
+    fn cache_of(&self, record: &Record) -> &dyn Lookup {
+        let is_upper = self
+            .upper
+            .find(&record.key)
+            .is_some_and(|known| (known.location, known.raw) == (record.location, record.raw));
+        if is_upper { self.upper } else { self.lower }
     }
 }
 
@@ -32,19 +35,19 @@ impl<A: Lookup, B: Lookup> Lookup for Layered<'_, A, B> {
     }
 
     fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
-        if self.is_upper(record) { self.upper.reply(record) } else { self.lower.reply(record) }
+        self.cache_of(record).reply(record)
     }
 
     fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
-        if self.is_upper(record) { self.upper.verify_body(record) } else { self.lower.verify_body(record) }
+        self.cache_of(record).verify_body(record)
     }
 
     fn header(&self, record: &Record) -> Result<EntryHeader, Damage> {
-        if self.is_upper(record) { self.upper.header(record) } else { self.lower.header(record) }
+        self.cache_of(record).header(record)
     }
 
     fn is_remote(&self, record: &Record) -> bool {
-        if self.is_upper(record) { self.upper.is_remote(record) } else { self.lower.is_remote(record) }
+        self.cache_of(record).is_remote(record)
     }
 
     fn latest(&self, place: &Digest) -> Option<ActionKey> {
@@ -64,7 +67,7 @@ impl<A: Lookup, B: Lookup> Lookup for Layered<'_, A, B> {
     }
 
     fn last_used(&self, record: &Record) -> Day {
-        if self.is_upper(record) { self.upper.last_used(record) } else { self.lower.last_used(record) }
+        self.cache_of(record).last_used(record)
     }
 
     fn records(&self) -> Vec<Record> {

@@ -46,7 +46,7 @@ pub trait Lookup {
     /// As `reply`.
     fn header(&self, record: &Record) -> Result<EntryHeader, Damage>;
 
-    /// Whether an entry is in a remote alone, from which a run pulls it.
+    /// Whether an entry is only in a remote, from which a run pulls it.
     fn is_remote(&self, _: &Record) -> bool {
         false
     }
@@ -72,8 +72,8 @@ pub trait Lookup {
     /// The key that begins with `prefix` (hexadecimal digits).
     fn resolve(&self, prefix: &str) -> Result<ActionKey, CacheError> {
         let lower = prefix.to_ascii_lowercase();
-        let digits = (1..=64).contains(&lower.len()) && lower.bytes().all(|b| b.is_ascii_hexdigit());
-        if !digits {
+        let is_hex = (1..=64).contains(&lower.len()) && lower.bytes().all(|b| b.is_ascii_hexdigit());
+        if !is_hex {
             return Err(CacheError::BadPrefix { prefix: prefix.to_owned() });
         }
         let keys = self.records().into_iter().map(|record| record.key);

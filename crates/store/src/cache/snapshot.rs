@@ -6,8 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::entry::ModelNames;
-use super::entry::{Day, EntryHeader, FrameLocation, Record, RemovalReason};
+use super::entry::{Day, EntryHeader, FrameLocation, ModelNames, Record, RemovalReason};
 use super::error::{CacheError, Damage};
 use super::index::scan::scan;
 use super::index::{Tables, last_used};
@@ -16,10 +15,9 @@ use super::packs::PackFiles;
 use super::packs::folder::{FolderKind, Layout, disk_bytes};
 use super::packs::frame::key_prefix;
 use super::packs::journal_steps::{BatchNonce, BatchStep, StepLog};
-use super::packs::packed::EntryOrigin;
+use super::packs::packed::DecodedHeader;
 use super::trust::TrustCheck;
 use crate::digest::{ActionKey, Digest};
-use base::say;
 
 /// The cache as it was when the snapshot was taken. It locks nothing and writes nothing.
 #[derive(Debug)]
@@ -31,7 +29,7 @@ pub struct CacheSnapshot {
     hidden: HashSet<ActionKey>,
 }
 
-/// What a cache takes on disk, in bytes.
+/// The disk space of a cache, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DiskUsage {
     /// The whole folder, as `du` reports it.
@@ -63,13 +61,7 @@ impl CacheSnapshot {
 
     /// The damage found by the scan, worded for the user.
     pub fn notices(&self) -> Vec<String> {
-        self.tables
-            .damage
-            .iter()
-            .map(|damage| {
-                say!("{damage}. `compeval cache verify` removes it", "{damage}。`compeval cache verify` 会删除它")
-            })
-            .collect()
+        self.tables.damage_notices().collect()
     }
 
     /// As [`super::Store::trust_only`].
@@ -81,13 +73,13 @@ impl CacheSnapshot {
         Ok(self.hidden.len())
     }
 
-    /// Whether it is still known what an entry was made from. Where this cannot be read at all, the answer is yes: who
-    /// reads it then gets the error.
-    pub(super) fn is_explained(&self, record: &Record) -> bool {
-        !matches!(self.packs.explained(record), Ok(EntryOrigin::Lost))
+    /// Whether all fields of an entry are known. If its header cannot be read at all, the answer is yes: the error
+    /// comes when it is read.
+    pub(super) fn has_whole_header(&self, record: &Record) -> bool {
+        !matches!(self.packs.decoded_header(record), Ok(DecodedHeader::FieldLost))
     }
 
-    /// What the cache takes on disk. `named` has the digests of texts that entries and results were made from
+    /// The disk space of the cache. `named` has the digests of texts that entries and results were made from
     /// (`EntryHeader::texts`); other texts are derived.
     pub fn disk_usage(&self, named: &HashSet<Digest>) -> DiskUsage {
         let derived = self.tables.texts.iter().filter(|(digest, _)| !named.contains(digest));

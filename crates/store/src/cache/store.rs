@@ -1,11 +1,11 @@
-//! The store: the cache, opened for writing by one process at a time. This is its interface; what is longer than a few
-//! lines is a function of another file (`prune`, `verify`, `exchange`) over `StoreInner`.
+//! The store: the cache, opened for writing by one process at a time. This is its interface; longer operations are
+//! functions over `StoreInner` in other files (`maintenance`, `exchange`).
 //!
-//! Replies, failures and steps of a batch are on disk when their call returns, because they cost money. Readings, texts,
-//! counts and notes of use are queued, and durable with the next of these, with `sync`, or when the store is dropped: what
-//! a crash loses of them is derived again.
+//! Replies, failures and steps of a batch are on disk when their call returns, because they cost money. Parse results,
+//! texts, counts and days of use are queued, and durable after the next such call, after `sync`, or when the store is
+//! dropped: what a crash loses of them is derived again.
 //!
-//! A lookup does not fail: it asks tables in memory. An entry that is damaged counts as missing, and a notice says so.
+//! Lookups do not fail: they read tables in memory. A damaged entry counts as missing, and a notice says so.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,9 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::entry::ModelNames;
 use super::entry::{
-    Day, EntryHeader, EntryStatus, FrameLocation, ImportOrigin, KeyOf, ParseResult, Record, RemovalReason,
+    Day, EntryHeader, EntryStatus, FrameLocation, ImportOrigin, KeyOf, ModelNames, ParseResult, Record, RemovalReason,
 };
 use super::error::{CacheError, Damage};
 use super::exchange::{self, ImportCounts, ImportTarget};
@@ -25,7 +24,7 @@ use super::lookup::{Lookup, StoredReply};
 use super::maintenance::verify::{self, DamageReport};
 use super::maintenance::{self, PruneCounts};
 use super::packs::compress_body;
-use super::packs::folder::{self, FolderKind, Layout, LockHolder};
+use super::packs::folder::{self, FolderKind, Layout};
 use super::packs::frame::{self, FrameHeader, KeyPrefix, key_prefix};
 use super::packs::journal_steps::{BatchNonce, BatchStep, StepLog};
 use super::snapshot::CacheSnapshot;
@@ -34,11 +33,15 @@ use super::writing::StoreInner;
 use super::writing::writer::{WriteRequest, WriterThread};
 use crate::digest::{ActionKey, Digest};
 use base::files::{FileLock, close_files};
+use base::locale::word;
+use base::say;
 
 /// The cache, open for writing. Dropping it waits until everything queued is on disk.
 #[derive(Debug)]
 pub struct Store {
+    /// Entries whose use is not recorded yet.
     used: Mutex<HashSet<KeyPrefix>>,
+    /// Texts that are stored or queued.
     known_texts: Mutex<HashSet<Digest>>,
     /// Entries of writers that are not trusted: they count as missing.
     hidden: RwLock<HashSet<ActionKey>>,
@@ -56,15 +59,18 @@ impl Store {
         matches!(Layout::new(dir).inspect(), Ok(FolderKind::Cache))
     }
 
-    /// Opens the cache in `dir` for writing, and creates it if it does not exist. `key_of` checks the keys of entries from
-    /// elsewhere.
+    /// Opens the cache in `dir` for writing, and creates it if it does not exist. `command`, as the user typed it, is
+    /// shown to another process that tries to open it. `key_of` checks the keys of entries from other caches.
     ///
     /// # Errors
     /// If another process has it open (after waiting 2 s), if the folder is not a cache or has a newer format (then
     /// nothing is changed), or if the system refuses.
-    pub fn open(dir: &Path, holder: &LockHolder, key_of: KeyOf) -> Result<Store, CacheError> {
+    pub fn open(dir: &Path, command: &str, key_of: KeyOf) -> Result<Store, CacheError> {
         if base::clock::is_before_1970() {
-            let error = std::io::Error::other("the clock of this machine shows a time before 1970; set it");
+            let error = std::io::Error::other(word(
+                "the clock of this machine shows a time before 1970; set it",
+                "本机时钟显示的时间早于 1970 年；请校正",
+            ));
             return Err(CacheError::io("open", dir)(error));
         }
         let layout = Layout::new(dir);
@@ -72,10 +78,10 @@ impl Store {
         if layout.inspect()? == FolderKind::Empty {
             layout.create_root()?;
         }
-        let lock = folder::lock(&layout.lock(), dir, holder)?;
+        let lock = folder::lock(&layout.lock(), dir, command)?;
         // again, because another process may have created it meanwhile
-        let found = layout.inspect()?;
-        let inner = Arc::new(StoreInner::open(layout, found)?);
+        let kind = layout.inspect()?;
+        let inner = Arc::new(StoreInner::open(layout, kind)?);
         let writer = WriterThread::start(inner.clone()).map_err(CacheError::io("start a thread for", dir))?;
         let index_files = IndexFiles(inner.layout.index());
         let (used, known_texts, hidden) = (Mutex::default(), Mutex::default(), RwLock::default());
@@ -87,7 +93,7 @@ impl Store {
         self.inner.take_notices()
     }
 
-    /// Stores the output of an action in place of an earlier one. It is on disk when this returns.
+    /// Stores the output of an action, in place of an earlier one. It is on disk when this returns.
     ///
     /// # Errors
     /// If it could not be written; then this store writes nothing more, and everything stored before is intact.
@@ -128,7 +134,7 @@ impl Store {
     }
 
     fn malformed(&self) -> CacheError {
-        self.inner.poisoned("an entry cannot be encoded")
+        self.inner.poisoned(word("an entry cannot be encoded", "无法编码一个条目"))
     }
 
     async fn write(&self, frame: Vec<u8>) -> Result<FrameLocation, CacheError> {
@@ -148,13 +154,13 @@ impl Store {
     }
 
     fn stopped(&self) -> CacheError {
-        self.inner.poisoned("its writer thread has stopped")
+        self.inner.poisoned(word("its writer thread has stopped", "其写入线程已停止"))
     }
 
     /// Stores the result of parsing an entry's body. Does not wait: if it is lost, the body is parsed again.
-    pub fn note(&self, record: &Record, reading: &ParseResult) {
-        if record.status != EntryStatus::from(reading) {
-            self.write_in_background(frame::parse_result(record.key, record.raw, reading));
+    pub fn note(&self, record: &Record, result: &ParseResult) {
+        if record.status != EntryStatus::from(result) {
+            self.write_in_background(frame::parse_result(record.key, record.raw, result));
         }
     }
 
@@ -171,11 +177,11 @@ impl Store {
     fn put_text(&self, digest: Digest, bytes: &[u8]) {
         match compress_body(bytes) {
             Ok(encoded) => self.write_in_background(Ok(frame::text(digest, &encoded))),
-            Err(error) => self.inner.notice(format!("a text was not stored: {error}")),
+            Err(error) => self.inner.notice(say!("a text was not stored: {error}", "没有保存一份文本：{error}")),
         }
     }
 
-    /// Stores a memo, in place of what had its key. Every prune removes it. Does not wait.
+    /// Stores a memo, in place of the one with this name. Every prune removes it. Does not wait.
     pub fn keep_memo(&self, name: Digest, bytes: &[u8]) {
         if self.read_memo(&name).is_none_or(|known| known != bytes) {
             self.put_text(name, bytes);
@@ -200,8 +206,8 @@ impl Store {
         }
     }
 
-    /// Records that an entry was used today; written when the store is synced or closed, or earlier. For an entry made
-    /// today nothing is written.
+    /// Records that an entry was used today; it is written when the store is synced or closed, or earlier. Nothing is
+    /// written for an entry made today.
     pub fn touch(&self, record: &Record) {
         const BATCH: usize = 4096;
         if record.created_day() >= Day::today() {
@@ -216,8 +222,8 @@ impl Store {
         }
     }
 
-    /// Records which actions are in use again at their places , after others were: a stale
-    /// action is explained by comparison with the one used last. Does not wait.
+    /// Records which actions are in use again at their places after others were: a stale action is explained by
+    /// comparison with the one used last. Does not wait.
     pub fn note_latest(&self, places: &[(Digest, ActionKey)]) {
         let new = places.iter().filter(|(place, key)| self.latest(place) != Some(*key));
         let new: Vec<(Digest, ActionKey)> = new.copied().collect();
@@ -239,7 +245,7 @@ impl Store {
     fn write_in_background(&self, frame: Result<Vec<u8>, postcard::Error>) {
         match frame {
             Ok(frame) => self.writer.send(WriteRequest::Background(frame)),
-            Err(e) => self.inner.notice(format!("derived data was not stored: {e}")),
+            Err(e) => self.inner.notice(say!("derived data was not stored: {e}", "没有保存派生数据：{e}")),
         }
     }
 
@@ -259,17 +265,17 @@ impl Store {
         self.sync()
     }
 
-    /// Removes entries; unknown keys are ignored. It also removes the texts that neither an entry nor `kept` names: rows
+    /// Removes entries; unknown keys are ignored. Also removes the texts that neither an entry nor `kept` names: rows
     /// and report packs, which can be derived again, and sources of deleted results. A crash at any point loses nothing
     /// else.
     pub fn prune(&self, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<PruneCounts, CacheError> {
         self.sync()?;
-        // a text that goes is stored again when it is met again
+        // a removed text is stored again when it is needed again
         lock(&self.known_texts).clear();
         maintenance::prune(&self.inner, keys, kept)
     }
 
-    /// Rebuilds the index, so that it takes no more disk space than its entries need.
+    /// Rebuilds the index, so that it takes no more disk space than its items need.
     ///
     /// # Errors
     /// As `prune`.
@@ -283,7 +289,7 @@ impl Store {
         self.inner.exclusively(|active| verify::verify(&self.inner, active))
     }
 
-    /// Adds those of the entries `keys` that another cache has, with their source texts. Existing outputs are not
+    /// Adds the entries with these keys that another cache has, with their source texts. Existing outputs are not
     /// changed. A damaged entry counts as missing, as it does in the other cache.
     ///
     /// # Errors
@@ -317,21 +323,23 @@ impl Store {
         self.inner.layout.has_imports()
     }
 
-    /// Those of the entries `keys` that were imported or pulled, each with the digest of its body.
+    /// The origins of the entries with these keys that were imported or pulled, each with the digest of the body.
     pub fn origins<'k>(&self, keys: impl IntoIterator<Item = &'k ActionKey>) -> Vec<(ActionKey, Digest, ImportOrigin)> {
         let records = keys.into_iter().filter_map(|key| self.find(key));
         records.filter_map(|record| Some((record.key, record.raw, self.header(&record).ok()?.origin?))).collect()
     }
 
-    /// From now on, entries of writers other than those with the public keys `trusted` count as missing. Returns how
-    /// many there are.
+    /// From now on, entries of writers other than those with the public keys `trusted` count as missing. Returns the
+    /// number of these entries.
     ///
     /// # Errors
     /// If the list of writers cannot be read, or is missing and cannot be written.
     pub fn trust_only(&self, trusted: &BTreeSet<String>) -> Result<usize, CacheError> {
         let known = self.inner.layout.known_writers()?;
-        let TrustCheck { hidden, found } = TrustCheck::new(self, known.as_ref(), trusted);
-        found.iter().try_for_each(|found| self.inner.layout.write_writers(found))?;
+        let TrustCheck { hidden, writers } = TrustCheck::new(self, known.as_ref(), trusted);
+        if let Some(writers) = writers {
+            self.inner.layout.write_writers(&writers)?;
+        }
         let count = hidden.len();
         *self.hidden.write().unwrap_or_else(PoisonError::into_inner) = hidden;
         Ok(count)
@@ -341,7 +349,7 @@ impl Store {
         self.hidden.read().unwrap_or_else(PoisonError::into_inner).contains(key)
     }
 
-    /// The entry of a key was replaced by a trusted one.
+    /// Shows the entry of a key again, because a trusted one has replaced it.
     fn unhide(&self, key: &ActionKey) {
         if self.is_hidden(key) {
             self.hidden.write().unwrap_or_else(PoisonError::into_inner).remove(key);
@@ -350,7 +358,9 @@ impl Store {
 
     /// Adds a notice for damage.
     fn noticed<T>(&self, result: Result<T, Damage>) -> Result<T, Damage> {
-        result.inspect_err(|damage| self.inner.notice(format!("{damage}. It is made again when it is needed")))
+        result.inspect_err(|damage| {
+            self.inner.notice(say!("{damage}. It is made again when it is needed", "{damage}。需要时会重新产生"))
+        })
     }
 }
 
@@ -358,7 +368,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Closes the files of the index to other users, which its library leaves open when it ends.
+/// Denies other users access to the index files when it is dropped: sled may create files that are open to all when it
+/// closes.
 #[derive(Debug)]
 struct IndexFiles(PathBuf);
 

@@ -11,12 +11,12 @@ use super::entry::{
 use super::index::Tables;
 use super::index::item_key::ItemKey;
 use super::index::items::item;
-use super::packs::explanation::EncodedProvenance;
 use super::packs::frame::{self, FrameContent, FrameHeader, FrameHeaderError, PackHeader};
-use super::packs::packed::{EntryOrigin, PortableFrame, explained, pack};
+use super::packs::packed::{DecodedHeader, PortableFrame, decode_header, pack};
+use super::packs::provenance::EncodedProvenance;
 use super::packs::shared_fields::{FieldNumbers, SharedFields};
 use super::packs::{compress_body, decode_body};
-use super::{CacheSnapshot, LockHolder, Lookup, ModelNames, Store};
+use super::{CacheSnapshot, Lookup, ModelNames, Store};
 use crate::digest::{ActionKey, Digest};
 use base::units::{Tokens, Usage, Usd};
 
@@ -40,7 +40,7 @@ fn header() -> EntryHeader {
 }
 
 fn opened(folder: &std::path::Path) -> Store {
-    Store::open(folder, &LockHolder { command: "run".into() }, |_| None).unwrap()
+    Store::open(folder, "run", |_| None).unwrap()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -159,7 +159,7 @@ proptest! {
         prop_assert_eq!(&header.content, &note);
         prop_assert_eq!(header.location(0, 0).len(), frame.len() as u64);
         let is_entry = matches!(note, FrameContent::Reply(_) | FrameContent::Failure { .. });
-        let entry = explained(&header, &frame[..header.head_len as usize], &SharedFields::default());
+        let entry = decode_header(&header, &frame[..header.head_len as usize], &SharedFields::default());
         prop_assert_eq!(entry.is_some(), is_entry);
     }
 
@@ -300,7 +300,7 @@ proptest! {
                 shared.add(new);
                 continue;
             }
-            let Some(EntryOrigin::Known(meta)) = explained(&header, &frame[..header.head_len as usize], &shared) else {
+            let Some(DecodedHeader::Whole(meta)) = decode_header(&header, &frame[..header.head_len as usize], &shared) else {
                 panic!("an entry is explained");
             };
             found.push(*meta);
@@ -310,8 +310,8 @@ proptest! {
             let once = pack(vec![again], &mut FieldNumbers::default()).unwrap().frames;
             let first = once.first().unwrap();
             let header = FrameHeader::decode(first).unwrap();
-            let found = explained(&header, &first[..header.head_len as usize], &SharedFields::default());
-            prop_assert!(matches!(found, Some(EntryOrigin::Known(_))));
+            let found = decode_header(&header, &first[..header.head_len as usize], &SharedFields::default());
+            prop_assert!(matches!(found, Some(DecodedHeader::Whole(_))));
         }
         let expected: Vec<EntryHeader> = kinds.iter().map(|(n, _)| entry(*n).0).collect();
         prop_assert_eq!(found, expected);
@@ -358,14 +358,14 @@ fn a_removed_list_of_writers_readmits_nobody() {
         runtime.block_on(store.put_reply(key(n), &header, bytes::Bytes::from_static(b"a body"))).unwrap();
     }
     let trusted = ["trusted".to_owned()].into();
-    for written in ["revoked\ntrusted\nunsigned\n", "revoked\ntrusted\nunsigned\n"] {
+    for _ in 0..2 {
         assert_eq!(CacheSnapshot::open(dir.path()).unwrap().trust_only(&trusted).unwrap(), 1);
         assert_eq!(store.trust_only(&trusted).unwrap(), 1);
         assert!(store.find(&key(0)).is_none() && store.find(&key(1)).is_some() && store.find(&key(2)).is_some());
         let list = dir.path().join("WRITERS");
-        assert_eq!(std::fs::read_to_string(&list).unwrap(), written);
+        assert_eq!(std::fs::read_to_string(&list).unwrap(), "revoked\ntrusted\nunsigned\n");
         std::fs::remove_file(list).unwrap();
-        // What is pulled meanwhile makes no list that lacks the others.
+        // A pull meanwhile writes no list that lacks the others.
         store.inner.layout.note_writer(Some("trusted")).unwrap();
     }
     assert!(store.was_imported_into());

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
+use base::locale::verb;
 use base::say;
 
 /// An object in a list.
@@ -24,13 +25,14 @@ pub struct ListedObject {
 /// Whether an object was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteOutcome {
-    /// It was not there, and is now.
+    /// The object did not exist, and was written.
     Written,
-    /// There was one of this name, which was left alone.
+    /// An object of this name existed and was left as it is.
     Exists,
 }
 
-type BackendFuture<'a, T> = BoxFuture<'a, Result<T, RemoteError>>;
+/// The result of an operation on a remote.
+pub(super) type BackendFuture<'a, T> = BoxFuture<'a, Result<T, RemoteError>>;
 
 /// A place for objects. Names are relative to it, with `/`.
 pub trait Remote: fmt::Debug + Send + Sync {
@@ -44,7 +46,7 @@ pub trait Remote: fmt::Debug + Send + Sync {
     /// Writes an object as a whole, unless there is one of this name.
     fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, WriteOutcome>;
 
-    /// Writes an object as a whole, in the place of one of this name.
+    /// Writes an object as a whole. Replaces one of this name.
     fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, ()>;
 
     /// Removes an object; one that is missing is no error.
@@ -59,34 +61,30 @@ pub trait Remote: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
     /// There is no such object, or it ends before the range.
-    #[error("there is no object {0}")]
+    #[error("{}", say!("there is no object {_0}", "没有对象 {_0}"))]
     NotFound(String),
-    /// It is there, and is nothing that this program wrote.
-    #[error("the object {object} is not read: {what}")]
+    /// It exists, but is nothing that this program wrote.
+    #[error("{}", say!("the object {object} is not read: {what}", "不读取对象 {object}：{what}"))]
     Refused { object: String, what: &'static str },
     /// The folder or bucket itself.
     #[error("{}", say!("{url} does not exist. {hint}", "{url} 不存在。{hint}"))]
     Missing { url: String, hint: String },
     #[error("{}", say!("access to {url} was denied. {hint}", "无权访问 {url}。{hint}"))]
     Denied { url: String, hint: &'static str },
-    #[error("could not {operation} {url}: {what}")]
+    #[error("{}", say!("could not {} {url}: {what}", "无法{} {url}：{what}", verb(operation)))]
     Failed { operation: &'static str, url: String, what: String },
-    /// The environment does not say what it must say.
+    /// A setting in the environment is missing or wrong.
     #[error("{}", say!("{url} cannot be used: {what}", "无法使用 {url}：{what}"))]
     Setup { url: String, what: String },
-    #[error(
-        "this compeval was built without object stores, so {0} cannot be used; the released programs have them, and so \
-         has `cargo install compeval --features object-stores`"
-    )]
+    #[error("{}", say!("this compeval was built without object stores, so {_0} cannot be used; the released programs have them, and so \
+         has `cargo install compeval --features object-stores`", "此 compeval 编译时不含对象存储，因此无法使用 {_0}；发布的程序含有它，`cargo install compeval --features object-stores` 也是"))]
     NotBuilt(String),
-    /// Its objects are not those of this program.
-    #[error(
-        "{url} contains `{found}` and no cache of compeval. Nothing was written; name an empty prefix or folder of its own"
-    )]
+    /// It contains objects of another program.
+    #[error("{}", say!("{url} contains `{found}` and no cache of compeval. Nothing was written; name an empty prefix or folder of its own", "{url} 中有 `{found}`，而没有 compeval 的缓存。没有写入任何内容；请指定空的前缀或专用的文件夹"))]
     Foreign { url: String, found: String },
-    #[error("{url} has format {found}, and this program supports formats up to {known}; use a newer compeval")]
+    #[error("{}", say!("{url} has format {found}, and this program supports formats up to {known}; use a newer compeval", "{url} 的格式为 {found}，而本程序至多支持格式 {known}；请用更新的 compeval"))]
     NewerFormat { url: String, found: u64, known: u64 },
-    #[error("{url} can be read by anybody, and entries contain transcripts; nothing was uploaded. {hint}")]
+    #[error("{}", say!("{url} can be read by anybody, and entries contain transcripts; nothing was uploaded. {hint}", "任何人都可读取 {url}，而条目中含有会话记录；没有上传任何内容。{hint}"))]
     Public { url: String, hint: String },
 }
 
@@ -99,9 +97,9 @@ impl RemoteError {
         RemoteError::Foreign { url: url.to_owned(), found: found.to_owned() }
     }
 
-    /// Something that is to be written cannot be encoded.
+    /// The error for an object that cannot be encoded.
     pub(super) fn unencoded(object: &str, error: &postcard::Error) -> RemoteError {
-        RemoteError::failed("write", object, format!("it cannot be encoded: {error}"))
+        RemoteError::failed("write", object, say!("it cannot be encoded: {error}", "无法编码：{error}"))
     }
 
     /// Whether the user has to change something before it can work.

@@ -1,8 +1,8 @@
-//! A folder as a remote, of this machine or of a file server. An object appears whole: it is written under a temporary
-//! name, synced, and linked to its own, which fails if that exists.
+//! A folder of this machine or of a file server as a remote. An object appears as a whole: it is written under a
+//! temporary name, synced, and linked to its own name, which fails if that exists.
 //!
-//! Others write to the folder, too, and a file server may stop answering. So only regular files of a possible size are
-//! read, and every operation runs on a thread of its own, which is given up when it takes too long.
+//! Others write to the folder, too, and a file server may stop answering. So only regular files of a plausible size are
+//! read, and every operation runs on a thread of its own, which is abandoned when it takes too long.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,17 +13,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use super::backend::{ListedObject, Remote, RemoteError, WriteOutcome};
+use super::backend::{BackendFuture, ListedObject, Remote, RemoteError, WriteOutcome};
 use base::files::{is_temporary, sync_folder, temporary_in};
+use base::locale::word;
 use base::say;
 
-/// A longer object, or range of one, is not read.
+/// Larger objects, and larger ranges of them, are not read.
 const MAX_OBJECT: u64 = 256 << 20;
 
-/// A folder that takes longer than this is away.
+/// A folder that takes longer than this counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug)]
@@ -39,21 +39,26 @@ impl FolderRemote {
     fn failed(&self, operation: &'static str) -> impl Fn(io::Error) -> RemoteError {
         let url = self.url();
         move |error| match error.kind() {
-            io::ErrorKind::PermissionDenied => {
-                RemoteError::Denied { url: url.clone(), hint: "Check the owner and the mode of the folder" }
-            }
+            io::ErrorKind::PermissionDenied => RemoteError::Denied {
+                url: url.clone(),
+                hint: word("Check the owner and the mode of the folder", "请检查文件夹的所有者与权限"),
+            },
             _ => RemoteError::failed(operation, &url, error.to_string()),
         }
     }
 
     fn check_root(&self) -> Result<(), RemoteError> {
-        let is_there = fs::metadata(&self.root).map(|meta| meta.is_dir());
-        match is_there {
+        let is_folder = fs::metadata(&self.root).map(|meta| meta.is_dir());
+        match is_folder {
             Ok(true) => Ok(()),
-            Ok(false) => Err(self.missing("It is a file, and a remote is a folder")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(self.missing(&format!("Create it, or mount it: mkdir -m 700 {}", self.root.display())))
+            Ok(false) => {
+                Err(self.missing(word("It is a file, and a remote is a folder", "它是文件，而远程缓存是文件夹")))
             }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(&say!(
+                "Create it, or mount it: mkdir -m 700 {}",
+                "请创建或挂载它：`mkdir -m 700 {}`",
+                self.root.display()
+            ))),
             Err(error) => Err(self.failed("read")(error)),
         }
     }
@@ -70,7 +75,7 @@ impl FolderRemote {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(failed(error)),
         };
-        let mut found = Vec::new();
+        let mut objects = Vec::new();
         for entry in entries {
             let entry = entry.map_err(&failed)?;
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -78,26 +83,26 @@ impl FolderRemote {
                 continue;
             }
             let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-            // Through links: what they lead to is what would be read.
+            // Links are followed, as they are when the object is read.
             match fs::metadata(entry.path()) {
-                Ok(meta) => found.push(ListedObject { name, bytes: meta.len(), written: meta.modified().ok() }),
+                Ok(meta) => objects.push(ListedObject { name, bytes: meta.len(), written: meta.modified().ok() }),
                 // removed in the meantime, or a link to nothing
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(failed(error)),
             }
         }
-        Ok(found)
+        Ok(objects)
     }
 
     fn read_now(&self, name: &str, range: Option<Range<u64>>) -> Result<Bytes, RemoteError> {
         let path = self.root.join(name);
         let length = match fs::metadata(&path) {
-            Ok(meta) if !meta.is_file() => return Err(refused(name, "it is no regular file")),
+            Ok(meta) if !meta.is_file() => return Err(refused(name, word("it is no regular file", "不是普通文件"))),
             Ok(meta) => range.as_ref().map_or(meta.len(), |range| range.end.saturating_sub(range.start)),
             Err(error) => return Err(self.unread(name, error)),
         };
         if length > MAX_OBJECT {
-            return Err(refused(name, "it is too large"));
+            return Err(refused(name, word("it is too large", "过大")));
         }
         let start = range.as_ref().map_or(0, |range| range.start);
         let bytes = read_up_to(&path, start, length).map_err(|error| self.unread(name, error))?;
@@ -116,24 +121,24 @@ impl FolderRemote {
         }
     }
 
-    /// Runs an operation on a thread of its own: a file server that is away blocks it for as long as it likes, and the
-    /// threads of a runtime would be waited for at the end.
-    fn apart<T: Send + 'static>(
+    /// Runs an operation on a thread of its own: a file server that does not answer may block it forever, and a runtime
+    /// waits for its threads when it ends.
+    fn on_own_thread<T: Send + 'static>(
         &self,
         operation: &'static str,
         work: impl FnOnce(&FolderRemote) -> Result<T, RemoteError> + Send + 'static,
-    ) -> BoxFuture<'_, Result<T, RemoteError>> {
+    ) -> BackendFuture<'_, T> {
         let (sender, receiver) = oneshot::channel();
         let folder = self.clone();
         let started = thread::Builder::new().name("remote folder".to_owned()).spawn(move || {
-            // Nobody waits any longer for one that took too long.
+            // Nobody receives the result of an operation that took too long.
             let _ = sender.send(work(&folder));
         });
         async move {
             started.map_err(self.failed(operation))?;
             let what = match tokio::time::timeout(PATIENCE, receiver).await {
                 Ok(Ok(result)) => return result,
-                Ok(Err(_)) => "the operation broke off".to_owned(),
+                Ok(Err(_)) => word("the operation broke off", "操作中断").to_owned(),
                 Err(_) => say!("there was no answer within {} s", "{} 秒内没有应答", PATIENCE.as_secs()),
             };
             Err(RemoteError::failed(operation, &self.url(), what))
@@ -216,7 +221,7 @@ fn create_alike(folder: &Path, root: &Path) -> io::Result<()> {
     }
 }
 
-/// Lets those read an object who can read the remote.
+/// Makes an object readable for everybody who can read the remote.
 fn share_file(path: &Path, root: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -234,33 +239,33 @@ fn refused(object: &str, what: &'static str) -> RemoteError {
 }
 
 impl Remote for FolderRemote {
-    fn list<'a>(&'a self, folder: &'a str) -> BoxFuture<'a, Result<Vec<ListedObject>, RemoteError>> {
+    fn list<'a>(&'a self, folder: &'a str) -> BackendFuture<'a, Vec<ListedObject>> {
         let below = folder.to_owned();
-        self.apart("list", move |folder| folder.list_now(&below))
+        self.on_own_thread("list", move |folder| folder.list_now(&below))
     }
 
-    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BoxFuture<'a, Result<Bytes, RemoteError>> {
+    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BackendFuture<'a, Bytes> {
         let name = name.to_owned();
-        self.apart("read", move |folder| folder.read_now(&name, range))
+        self.on_own_thread("read", move |folder| folder.read_now(&name, range))
     }
 
-    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BoxFuture<'a, Result<WriteOutcome, RemoteError>> {
+    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, WriteOutcome> {
         let name = name.to_owned();
-        self.apart("write to", move |folder| folder.write_now(&name, &bytes, false))
+        self.on_own_thread("write to", move |folder| folder.write_now(&name, &bytes, false))
     }
 
-    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BoxFuture<'a, Result<(), RemoteError>> {
+    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, ()> {
         let name = name.to_owned();
-        self.apart("write to", move |folder| folder.write_now(&name, &bytes, true).map(drop))
+        self.on_own_thread("write to", move |folder| folder.write_now(&name, &bytes, true).map(drop))
     }
 
-    fn delete<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), RemoteError>> {
+    fn delete<'a>(&'a self, name: &'a str) -> BackendFuture<'a, ()> {
         let name = name.to_owned();
-        self.apart("remove from", move |folder| folder.delete_now(&name))
+        self.on_own_thread("remove from", move |folder| folder.delete_now(&name))
     }
 
-    fn check_private<'a>(&'a self) -> BoxFuture<'a, Result<(), RemoteError>> {
-        self.apart("read", FolderRemote::check_private_now)
+    fn check_private<'a>(&'a self) -> BackendFuture<'a, ()> {
+        self.on_own_thread("read", FolderRemote::check_private_now)
     }
 }
 

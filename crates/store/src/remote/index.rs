@@ -1,27 +1,29 @@
-//! What a run knows of a remote: the footers of its packs, read once when the run starts. Later packs are not
-//! looked at, so that the same local cache and the same list give the same results.
+//! What a run knows of a remote: the footers of its packs, read once when the run starts. Packs that are pushed later
+//! are ignored, so that the same local cache and the same list give the same results.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use futures::StreamExt;
 
 use super::backend::{ListedObject, Remote, RemoteError};
-use super::index_objects::{self, SIDE_BY_SIDE};
+use super::index_objects::{self, CONCURRENT_REQUESTS};
 use super::keys::{PublicKey, TrustedWriter};
 use super::pack::{self, Footer, FooterHead, ItemKind, PackEnd, PackFault, PackItem, PartOrigin, SignedFooter, TAIL};
 use super::removals::{ListObject, trusted_lists};
 use super::signed::{RemoteId, Trust};
 use crate::digest::{Digest, DigestBuilder};
+use base::locale::word;
+use base::say;
 
 /// A pack that is used.
 #[derive(Debug)]
 pub(super) struct Pack {
     pub(super) name: Digest,
-    /// `None` where nobody signed it.
+    /// `None` if it is unsigned.
     pub(super) writer: Option<TrustedWriter>,
     pub(super) part: Option<PartOrigin>,
     pub(super) created: u64,
-    /// Those of its entries that are read from it.
+    /// Its entries that are read from it, and not from another pack.
     pub(super) entries: Vec<Digest>,
 }
 
@@ -40,7 +42,7 @@ impl Pack {
 /// Where an item is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ItemLocation {
-    /// Among the packs of the index.
+    /// The position of its pack in `RemoteIndex::packs`.
     pub(super) pack: usize,
     pub(super) item: PackItem,
 }
@@ -55,33 +57,33 @@ pub(super) struct RemoteIndex {
     pub(super) loose: BTreeMap<Digest, SignedFooter>,
     pub(super) unused: UnusedPacks,
     pub(super) bytes: u64,
-    /// Entries and texts that the own key signed, whether or not it is trusted.
+    /// Entries and texts that were signed with the own key, whether or not it is trusted.
     pub(super) own: HashSet<Digest>,
-    /// Entries of which two parts of the assignment made one each.
+    /// Entries that two parts of the assignment made, each its own.
     pub(super) made_twice: u64,
 }
 
-/// Packs that are there and not used.
+/// Packs of the remote that are not used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct UnusedPacks {
-    /// Of writers that are not trusted, by their keys.
+    /// The number of packs by each writer who is not trusted.
     pub(super) untrusted: BTreeMap<PublicKey, u64>,
-    /// Signed by nobody, where that does not count.
+    /// Unsigned, where unsigned packs are not used.
     pub(super) unsigned: u64,
-    /// By name, with what is wrong.
+    /// The names of damaged packs, with what is wrong.
     pub(super) damaged: Vec<(Digest, String)>,
     /// Written by newer versions.
     pub(super) newer: u64,
     /// Signed for another remote.
     pub(super) foreign: u64,
-    /// Deleted by a prune, and there again.
+    /// Deleted by a prune, and put back.
     pub(super) removed: u64,
     /// Lists of removed packs that are damaged or of writers that are not trusted.
     pub(super) lists: u64,
 }
 
 impl RemoteIndex {
-    /// Reads the footers of all packs, with few requests. What parts of `assignment` made comes first.
+    /// Reads the footers of all packs, with few requests. Packs made by parts of `assignment` come first.
     pub(super) async fn load(
         remote: &dyn Remote,
         remote_id: RemoteId,
@@ -110,7 +112,8 @@ impl RemoteIndex {
         Ok(index)
     }
 
-    /// Of one key the lowest part of the assignment has it, then the oldest pack, then the first by name.
+    /// Adds packs and their items. If several packs have a key, the one of the lowest part of the assignment is used,
+    /// then the oldest, then the first by name.
     fn add_all(&mut self, mut used: Vec<(Pack, Vec<PackItem>)>, assignment: Option<Digest>) {
         used.sort_unstable_by_key(|(pack, _)| (pack.part_of(assignment).unwrap_or(u32::MAX), pack.created, pack.name));
         let mut made_twice = HashSet::new();
@@ -131,7 +134,9 @@ impl RemoteIndex {
                         self.entries.insert(item.key, at);
                         entries.push(item.key);
                     }
-                    (ItemKind::Text, _) => drop(self.texts.entry(item.key).or_insert(at)),
+                    (ItemKind::Text, _) => {
+                        self.texts.entry(item.key).or_insert(at);
+                    }
                 }
             }
             self.packs.push(Pack { entries, ..pack });
@@ -139,7 +144,7 @@ impl RemoteIndex {
         self.made_twice = made_twice.len() as u64;
     }
 
-    /// The pack, if it is used; else it is counted. Its items are read after the signature was verified.
+    /// Returns the pack if it is used, else counts it. Its items are decoded after the signature was verified.
     fn admit(
         &mut self,
         name: Digest,
@@ -148,18 +153,18 @@ impl RemoteIndex {
         trust: &Trust,
     ) -> Result<Option<(Pack, Vec<PackItem>)>, PackFault> {
         if signed.name() != name {
-            return Err(PackFault::Damaged("its footer is not that of its name"));
+            return Err(PackFault::Damaged(word("its footer is not that of its name", "其尾部与名称不符")));
         }
-        let FooterHead { remote_id: of, writer: key } = signed.head()?;
+        let FooterHead { remote_id: signed_for, writer: key } = signed.head()?;
         let writer = key.and_then(|key| trust.writer(&key)).cloned();
         let is_used = writer.is_some() || (key.is_none() && trust.unsigned);
         let is_own = key.is_some() && key == trust.own;
         if let Some(key) = key.filter(|key| (is_used || is_own) && !signed.is_signed_by(key)) {
             let name_of = writer.map_or_else(|| key.to_string(), |writer| writer.name);
-            self.unused.damaged.push((name, format!("its signature is not that of {name_of}")));
+            self.unused.damaged.push((name, say!("its signature is not that of {name_of}", "其签名不是 {name_of} 的")));
             return Ok(None);
         }
-        if (is_used || is_own) && of != remote_id {
+        if (is_used || is_own) && signed_for != remote_id {
             self.unused.foreign += 1;
             return Ok(None);
         }
@@ -196,8 +201,8 @@ impl RemoteIndex {
     }
 }
 
-/// Items in the order of their places, in groups that are read at once: a gap costs less than a request.
-pub(super) fn side_by_side(mut items: Vec<ItemLocation>) -> Vec<Vec<ItemLocation>> {
+/// Groups items that are close together, so that each group is read with one request: a gap costs less than a request.
+pub(super) fn group_adjacent(mut items: Vec<ItemLocation>) -> Vec<Vec<ItemLocation>> {
     const GAP: u64 = 64 << 10;
     items.sort_unstable_by_key(|at| at.item.offset);
     items.dedup_by_key(|at| at.item.offset);
@@ -222,7 +227,7 @@ pub(super) struct FoundPack {
 }
 
 impl FoundPack {
-    /// Its footer by the name of the pack, if it is that.
+    /// Its name and footer, if the footer matches the name.
     fn named(&self) -> Option<(Digest, SignedFooter)> {
         let signed = self.footer.as_ref().ok().filter(|signed| signed.name() == self.name)?;
         Some((self.name, signed.clone()))
@@ -244,7 +249,7 @@ pub(super) async fn read_footers(remote: &dyn Remote) -> Result<(Vec<FoundPack>,
     }
     let requests =
         missing.into_iter().map(|(name, object)| async move { (name, read_footer(remote, &object).await, object) });
-    let mut replies = futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE);
+    let mut replies = futures::stream::iter(requests).buffer_unordered(CONCURRENT_REQUESTS);
     while let Some((name, reply, object)) = replies.next().await {
         match reply {
             Ok(footer) => found.push(FoundPack { name, object, footer, is_indexed: false }),
@@ -271,7 +276,7 @@ pub(super) async fn read_footer(
         match SignedFooter::from_tail(&tail) {
             Ok(PackEnd::Footer(signed)) => return Ok(Ok(signed)),
             Ok(PackEnd::Needs(more)) if more > length && more <= object.bytes => length = more,
-            Ok(PackEnd::Needs(_)) => return Ok(Err(PackFault::Damaged("it is cut off"))),
+            Ok(PackEnd::Needs(_)) => return Ok(Err(PackFault::Damaged(word("it is cut off", "被截断")))),
             Err(fault) => return Ok(Err(fault)),
         }
     }

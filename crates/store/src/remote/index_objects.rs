@@ -1,11 +1,12 @@
 //! The objects in `index/`: the signed footers of many packs, so that a reader of a remote with many packs sends few
-//! requests. They move no entries and need no signature: every footer in them has its own.
+//! requests. They contain no entries and need no signature: every footer in them has its own.
 //!
 //! A new one merges those that are at most twice as large as itself, the smallest first, and deletes them. So the
 //! sizes of the remaining ones grow threefold from one to the next: there are few, and a footer is rarely copied.
 //!
-//! `index/latest` names all packs, index objects and records of parts, for readers that cannot list: web servers list nothing. Writers
-//! replace it when they have uploaded. It says where to look and nothing more: what it names is verified as anywhere else.
+//! `index/latest` names all packs, index objects and records of parts, for readers that cannot list objects: web
+//! servers list nothing. Writers replace it after an upload. It only says where to look: what it names is verified as
+//! usual.
 //!
 //! ```text
 //! compeval listing 1
@@ -29,19 +30,19 @@ use crate::digest::Digest;
 pub(super) const FOLDER: &str = "index";
 /// The folder of the records of parts.
 pub(super) const PARTS: &str = "parts";
-/// Packs outside of all index objects at which another one is written.
+/// If more packs than this are outside of all index objects, another one is written.
 pub(super) const MOST_LOOSE: usize = 16;
 /// An index object does not grow beyond this.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Requests under way at once.
-pub(super) const SIDE_BY_SIDE: usize = 16;
+/// The number of requests under way at once.
+pub(super) const CONCURRENT_REQUESTS: usize = 16;
 
 pub(super) const LATEST: &str = "index/latest";
 const HEADING: &str = "compeval listing";
 const VERSION: u64 = FORMAT as u64;
 
-/// By the names of their packs.
+/// Footers by the names of their packs.
 type Footers = BTreeMap<Digest, SignedFooter>;
 
 /// The footers in all index objects, and the lists of removed packs. An object that cannot be read is left out: its packs
@@ -54,13 +55,13 @@ pub(super) async fn read(remote: &dyn Remote) -> Result<(Footers, Vec<ListObject
     }
 }
 
-/// Returns also whether everything that was listed was there.
+/// Also returns whether all listed objects were there.
 async fn read_listed(remote: &dyn Remote) -> Result<(Footers, Vec<ListObject>, bool), RemoteError> {
     let mut objects = remote.list(FOLDER).await?;
-    // A larger one is none of ours: its packs are read one by one.
+    // Larger objects are not ours; if they are, their packs are read one by one.
     objects.retain(|object| object.bytes <= 2 * MOST_BYTES && (is_index(object) || removals::is_list(&object.name)));
     let requests = objects.into_iter().map(|object| async move { (read_object(remote, &object.name).await, object) });
-    let mut replies = futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE);
+    let mut replies = futures::stream::iter(requests).buffer_unordered(CONCURRENT_REQUESTS);
     let (mut footers, mut lists, mut is_whole) = (Footers::new(), Vec::new(), true);
     while let Some((reply, object)) = replies.next().await {
         match reply? {
@@ -76,7 +77,7 @@ fn is_index(object: &ListedObject) -> bool {
     object.name.rsplit('/').next().is_some_and(|name| name.parse::<Digest>().is_ok())
 }
 
-/// `None` if it is not there any more.
+/// Reads an object; `None` if it is gone or refused.
 async fn read_object(remote: &dyn Remote, name: &str) -> Result<Option<Bytes>, RemoteError> {
     match remote.read(name, None).await {
         Ok(bytes) => Ok(Some(bytes)),
@@ -111,7 +112,7 @@ pub(super) async fn write(remote: &dyn Remote, footers: &Footers) -> Result<(), 
     remote.write_if_absent(&name, Bytes::from(encoded)).await?;
     for old in replaced.iter().filter(|old| **old != name) {
         match remote.delete(old).await {
-            // A writer that may not delete leaves it: what is in it is in the new one, too.
+            // A writer without the right to delete leaves it: the new object has the same footers.
             Ok(()) | Err(RemoteError::Denied { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -119,7 +120,7 @@ pub(super) async fn write(remote: &dyn Remote, footers: &Footers) -> Result<(), 
     Ok(())
 }
 
-/// Lists what is there now.
+/// Replaces `index/latest` by a list of the current objects.
 pub(super) async fn write_latest(remote: &dyn Remote) -> Result<(), RemoteError> {
     let (packs, indexes, parts) =
         futures::try_join!(remote.list(pack::FOLDER), remote.list(FOLDER), remote.list(PARTS))?;
@@ -132,7 +133,7 @@ pub(super) async fn write_latest(remote: &dyn Remote) -> Result<(), RemoteError>
     remote.replace(LATEST, Bytes::from(text)).await
 }
 
-/// The objects of a folder. A line that cannot be read is left out.
+/// The objects of a folder in `index/latest`. Lines that cannot be read are skipped.
 #[cfg_attr(not(feature = "object-stores"), allow(dead_code, reason = "web servers alone are read by it"))]
 pub(super) fn decode_latest(bytes: &[u8], folder: &str, url: &str) -> Result<Vec<ListedObject>, RemoteError> {
     let text = String::from_utf8_lossy(bytes);

@@ -1,4 +1,4 @@
-//! Signing keys (ed25519) and the writers that a project trusts. The one user of the `ring` crate.
+//! Signing keys (ed25519) and the writers that a project trusts. Only this file uses the `ring` crate.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,16 +9,19 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 
+use base::locale::word;
 use base::redaction;
+use base::say;
 
-/// What public and secret keys begin with, so that one is not taken for the other.
+/// Public and secret keys begin differently, so that one is not taken for the other.
 const PUBLIC: &str = "cepub_";
 const SECRET: &str = "cesec_";
 
 /// Bytes of a signature.
 pub(super) const SIGNATURE: usize = 64;
 
-/// A public key. It is the id of its writer. Signed objects have its bytes, and everything that people read has its text.
+/// A public key. It is the id of its writer. Signed objects contain its bytes; everything that people read contains its
+/// text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PublicKey([u8; 32]);
 
@@ -26,17 +29,17 @@ pub struct PublicKey([u8; 32]);
 #[allow(missing_docs, reason = "each message says it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    #[error("this is a secret key; only its public key, which begins with {PUBLIC}, may be written down")]
+    #[error("{}", say!("this is a secret key; only its public key, which begins with {PUBLIC}, may be written down", "这是私钥；只可写下其公钥，公钥以 {PUBLIC} 开头"))]
     Secret,
-    #[error("this is a public key; signing needs the secret key, which begins with {SECRET}")]
+    #[error("{}", say!("this is a public key; signing needs the secret key, which begins with {SECRET}", "这是公钥；签名需要私钥，私钥以 {SECRET} 开头"))]
     Public,
-    #[error("expected {PUBLIC} and 43 letters, digits, - or _, as `compeval cache key` prints it")]
+    #[error("{}", say!("expected {PUBLIC} and 43 letters, digits, - or _, as `compeval cache key` prints it", "应为 {PUBLIC} 加 43 个字母、数字、- 或 _，即 `compeval cache key` 所打印的"))]
     BadPublic,
-    #[error("expected {SECRET} and 43 letters, digits, - or _, as `compeval cache key` prints it")]
+    #[error("{}", say!("expected {SECRET} and 43 letters, digits, - or _, as `compeval cache key` prints it", "应为 {SECRET} 加 43 个字母、数字、- 或 _，即 `compeval cache key` 所打印的"))]
     BadSecret,
-    #[error("expected a name and a public key, as in \"ci {PUBLIC}…\"")]
+    #[error("{}", say!("expected a name and a public key, as in \"ci {PUBLIC}…\"", "应为名称与公钥，如 \"ci {PUBLIC}…\""))]
     NoName,
-    #[error("the system gives no random numbers")]
+    #[error("{}", word("the system gives no random numbers", "系统没有提供随机数"))]
     NoRandomness,
 }
 
@@ -73,7 +76,7 @@ fn decode(text: &str) -> Option<[u8; 32]> {
     URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
 }
 
-/// A secret key. It cannot be printed or stored; `generate` alone gives its text.
+/// A secret key. It cannot be printed or stored; only `generate` returns its text.
 pub struct SigningKey(Ed25519KeyPair);
 
 impl SigningKey {

@@ -9,15 +9,16 @@ use tokio::runtime::Runtime;
 use super::backend::RemoteError;
 use super::settings::RemoteSettings;
 use super::shared::SharedCache;
-use crate::cache::{
-    Damage, Day, EntryHeader, KeyOf, LockHolder, Lookup, ModelNames, Record, RemovalReason, Store, StoredReply,
-};
+use crate::cache::{Damage, Day, EntryHeader, KeyOf, Lookup, ModelNames, Record, RemovalReason, Store, StoredReply};
 use crate::digest::{ActionKey, Digest};
 use base::locale::word;
+use base::say;
 
-/// A remote that takes longer is away.
+/// A remote that takes longer counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(10);
-fn without() -> &'static str {
+
+/// How a warning ends about a remote that fails.
+fn continues_without() -> &'static str {
     word(
         "this plan continues without it, and what it has counts as pending",
         "本计划不使用它而继续，其中的内容视为待办",
@@ -34,25 +35,27 @@ pub struct RemoteEntries {
 }
 
 impl RemoteEntries {
-    /// Reads which entries a remote has. One that fails has none, and there is a warning.
+    /// Reads which entries a remote has. A remote that fails counts as empty, with a warning.
     ///
     /// # Errors
     /// If the remote cannot be connected to, or nothing can be written to the temporary folder.
     pub fn open(settings: RemoteSettings, key_of: KeyOf) -> Result<RemoteEntries, RemoteError> {
         let url = settings.url.to_string();
         let shared = SharedCache::new(settings)?;
-        let folder = tempfile::tempdir()
-            .map_err(|error| RemoteError::failed("read", &url, format!("there is no temporary folder: {error}")))?;
-        let store = Store::open(folder.path(), &LockHolder { command: "plan".into() }, key_of);
+        let folder = tempfile::tempdir().map_err(|error| {
+            RemoteError::failed("read", &url, say!("there is no temporary folder: {error}", "没有临时文件夹：{error}"))
+        })?;
+        let store = Store::open(folder.path(), "plan", key_of);
         let store = store.map_err(|error| RemoteError::failed("read", &url, error.to_string()))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime
-            .map_err(|error| RemoteError::failed("read", &url, format!("failed to start the runtime: {error}")))?;
-        runtime.block_on(shared.load_within(PATIENCE, without()));
+        let runtime = runtime.map_err(|error| {
+            RemoteError::failed("read", &url, say!("failed to start the runtime: {error}", "无法启动运行时：{error}"))
+        })?;
+        runtime.block_on(shared.load_within(PATIENCE, continues_without()));
         Ok(RemoteEntries { store, shared, runtime, _folder: folder })
     }
 
-    /// Whether it answered so far.
+    /// Whether the remote has not failed so far.
     pub fn is_answering(&self) -> bool {
         !self.shared.has_failed()
     }
@@ -65,11 +68,11 @@ impl RemoteEntries {
 
 impl Lookup for RemoteEntries {
     fn find(&self, key: &ActionKey) -> Option<Record> {
-        let found = self.store.find(key);
-        if found.is_some() || !self.shared.has(key) {
-            return found;
+        let record = self.store.find(key);
+        if record.is_some() || !self.shared.has(key) {
+            return record;
         }
-        self.runtime.block_on(self.shared.pull_within(PATIENCE, without(), &self.store, *key));
+        self.runtime.block_on(self.shared.pull_within(PATIENCE, continues_without(), &self.store, *key));
         self.store.find(key)
     }
 

@@ -22,17 +22,17 @@ struct Marker {
 /// The id of a remote; `None` if nothing was ever written to it.
 ///
 /// # Errors
-/// If the prefix is that of another program, has a newer format, or cannot be read.
+/// If the prefix belongs to another program, has a newer format, or cannot be read.
 pub(super) async fn read(remote: &dyn Remote, url: &str) -> Result<Option<RemoteId>, RemoteError> {
     let bytes = match remote.read(OBJECT, None).await {
         Ok(bytes) => bytes,
         Err(RemoteError::NotFound(_)) => {
-            let found = remote.list("").await?;
+            let objects = remote.list("").await?;
             // marked by another process in the meantime
-            if found.iter().any(|object| object.name == OBJECT) {
+            if objects.iter().any(|object| object.name == OBJECT) {
                 remote.read(OBJECT, None).await?
             } else {
-                return match found.into_iter().min() {
+                return match objects.into_iter().min() {
                     None => Ok(None),
                     Some(object) => Err(RemoteError::foreign(url, &object.name)),
                 };
@@ -52,8 +52,8 @@ fn decode(bytes: &[u8], url: &str) -> Result<RemoteId, RemoteError> {
     Ok(RemoteId(id.to_be_bytes()))
 }
 
-/// The id of a remote, which is marked if nothing was ever written to it. Of several that do so at once the first
-/// wins.
+/// The id of a remote. Marks the remote if nothing was ever written to it. If several processes do so at once, the
+/// first wins.
 ///
 /// # Errors
 /// As `read`.

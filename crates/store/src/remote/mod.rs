@@ -8,12 +8,13 @@
 //! - `RemoteIndex` is what a run knows of a remote: the footers of all packs by trusted writers, fixed when the run
 //!   starts. What it does not use (other writers, damage, newer versions) it counts and names.
 //! - `SharedCache` connects a remote with a local cache: it pulls single entries, and uploads those that were made here.
-//! - `RemoteEntries` is a remote as a cache that is only read, for a plan.
-//! - `part_records` say what the parts of a run did.
+//! - `RemoteEntries` is a remote as a read-only cache, for a plan.
+//! - `part_records` record what the parts of a run did.
 //!
-//! Invariants: nothing is used that a trusted writer did not sign for this remote, save what nobody signed in a folder
+//! Invariants: nothing is used that a trusted writer did not sign for this remote, except unsigned packs in a folder
 //! that the user named on the command line; entries that were pulled are never signed again by another key; the local
-//! output of a key wins; a remote that fails costs one warning and no run. The signing key is in the environment alone.
+//! output of a key wins; a remote that fails causes one warning and ends no run. The signing key is only in the
+//! environment.
 
 mod keys;
 mod url;

@@ -1,24 +1,25 @@
-//! Buckets of object stores and web servers as remotes, through Apache OpenDAL. The one user of it.
+//! Buckets of object stores and web servers as remotes, through Apache OpenDAL, which only this file uses.
 //!
-//! Credentials come from the variables and files that each vendor's own tools read. What a service answers is passed on
-//! in short, without keys: some services repeat the request in their errors.
+//! Credentials come from the variables and files that each vendor's own tools read. Error messages of services are
+//! shortened and redacted: some services repeat the request in them.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures::FutureExt;
-use futures::future::BoxFuture;
 use opendal::layers::{ConcurrentLimitLayer, RetryLayer, TimeoutLayer};
 use opendal::services::{Azblob, Gcs, Http, S3};
 use opendal::{Builder, Error, ErrorKind, HttpTransporter, OperationContext, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
 
-use super::backend::{ListedObject, Remote, RemoteError, WriteOutcome};
-use super::index_objects::{self, SIDE_BY_SIDE};
+use super::backend::{BackendFuture, ListedObject, Remote, RemoteError, WriteOutcome};
+use super::index_objects::{self, CONCURRENT_REQUESTS};
 use super::url::{BucketUrl, StoreKind};
 use base::http;
+use base::locale::word;
 use base::redaction;
+use base::say;
 use base::text::{one_line, shortened};
 
 /// The variables that hold secrets, and the ids that vendors put beside them.
@@ -40,9 +41,9 @@ const SECRETS: [&str; 10] = [
 struct Objects {
     url: String,
     operator: Operator,
-    /// What to look at where access is denied.
+    /// The hint for when access is denied.
     credentials: &'static str,
-    /// What to do where there is no such bucket.
+    /// The hint for when there is no such bucket.
     create: &'static str,
 }
 
@@ -65,18 +66,33 @@ pub(super) fn open_bucket(at: &BucketUrl) -> Result<Box<dyn Remote>, RemoteError
     let (operators, credentials, create) = match at.store {
         StoreKind::S3 => (
             s3(at),
-            "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and what the key may do",
-            "Create the bucket, or correct its name, AWS_REGION or AWS_ENDPOINT_URL",
+            word(
+                "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and what the key may do",
+                "请检查 AWS_ACCESS_KEY_ID、AWS_SECRET_ACCESS_KEY 和 AWS_REGION，以及该密钥的权限",
+            ),
+            word(
+                "Create the bucket, or correct its name, AWS_REGION or AWS_ENDPOINT_URL",
+                "请创建存储桶，或更正其名称、AWS_REGION 或 AWS_ENDPOINT_URL",
+            ),
         ),
         StoreKind::GoogleCloudStorage => (
             gcs(at),
-            "Check the file of GOOGLE_APPLICATION_CREDENTIALS, and what its account may do",
-            "Create the bucket, or correct its name",
+            word(
+                "Check the file of GOOGLE_APPLICATION_CREDENTIALS, and what its account may do",
+                "请检查 GOOGLE_APPLICATION_CREDENTIALS 所指的文件，以及该账户的权限",
+            ),
+            word("Create the bucket, or correct its name", "请创建存储桶，或更正其名称"),
         ),
         StoreKind::AzureBlobs => (
             azblob(at),
-            "Check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY or the other AZURE variables, and the roles",
-            "Create the container, or correct its name or AZURE_STORAGE_ACCOUNT_NAME",
+            word(
+                "Check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY or the other AZURE variables, and the roles",
+                "请检查 AZURE_STORAGE_ACCOUNT_NAME、AZURE_STORAGE_ACCOUNT_KEY 或其他 AZURE 变量，以及角色",
+            ),
+            word(
+                "Create the container, or correct its name or AZURE_STORAGE_ACCOUNT_NAME",
+                "请创建容器，或更正其名称或 AZURE_STORAGE_ACCOUNT_NAME",
+            ),
         ),
     };
     let (operator, anonymous) = operators.map_err(|what| RemoteError::Setup { url: url.clone(), what })?;
@@ -93,8 +109,14 @@ pub(super) fn open_web_server(url: &str) -> Result<Box<dyn Remote>, RemoteError>
         builder = builder.token(&token);
     }
     let operator = operator(builder, host).map_err(|what| RemoteError::Setup { url: url.to_owned(), what })?;
-    let credentials = "Check COMPEVAL_REMOTE_TOKEN, if the server wants a bearer token";
-    let create = "There is no cache of compeval, or nothing was pushed to it yet";
+    let credentials = word(
+        "Check COMPEVAL_REMOTE_TOKEN, if the server wants a bearer token",
+        "如果服务器需要 bearer 令牌，请检查 COMPEVAL_REMOTE_TOKEN",
+    );
+    let create = word(
+        "There is no cache of compeval, or nothing was pushed to it yet",
+        "那里没有 compeval 的缓存，或尚未上传任何内容",
+    );
     Ok(Box::new(WebServer(Objects { url: url.to_owned(), operator, credentials, create })))
 }
 
@@ -108,7 +130,7 @@ fn redact_secrets() {
     }
 }
 
-/// With credentials and without.
+/// An operator with credentials and one without.
 type Operators = Result<(Operator, Operator), String>;
 
 fn s3(at: &BucketUrl) -> Operators {
@@ -116,7 +138,10 @@ fn s3(at: &BucketUrl) -> Operators {
     // Other vendors take any region.
     let elsewhere = endpoint.as_ref().map(|_| "us-east-1".to_owned());
     let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")).or(elsewhere);
-    let region = region.ok_or("AWS_REGION is not set; it is the region of the bucket, such as eu-central-1")?;
+    let region = region.ok_or(word(
+        "AWS_REGION is not set; it is the region of the bucket, such as eu-central-1",
+        "没有设置 AWS_REGION；它是存储桶所在的区域，如 eu-central-1",
+    ))?;
     let endpoint = endpoint.as_deref();
     let host = endpoint.map_or("s3.amazonaws.com", host_of);
     let anonymous = build_s3(at, endpoint, &region).disable_config_load().skip_signature();
@@ -136,7 +161,7 @@ fn gcs(at: &BucketUrl) -> Operators {
     let endpoint = variable("STORAGE_EMULATOR_HOST");
     let endpoint = endpoint.as_deref();
     let host = endpoint.map_or("storage.googleapis.com", host_of);
-    // Outside of Google's machines the metadata server is waited for in vain.
+    // Outside of Google's machines the metadata server does not answer.
     let has_metadata = variable("GCE_METADATA_HOST").is_some();
     let named = if has_metadata { build_gcs(at, endpoint) } else { build_gcs(at, endpoint).disable_vm_metadata() };
     let anonymous = build_gcs(at, endpoint).disable_vm_metadata().disable_config_load().skip_signature();
@@ -157,7 +182,11 @@ fn azblob(at: &BucketUrl) -> Operators {
     let connection = variable("AZURE_STORAGE_CONNECTION_STRING");
     let endpoint = variable("AZURE_STORAGE_ENDPOINT").or(in_account);
     if endpoint.is_none() && connection.is_none() {
-        return Err("neither AZURE_STORAGE_ACCOUNT_NAME nor AZURE_STORAGE_CONNECTION_STRING is set".to_owned());
+        return Err(word(
+            "neither AZURE_STORAGE_ACCOUNT_NAME nor AZURE_STORAGE_CONNECTION_STRING is set",
+            "AZURE_STORAGE_ACCOUNT_NAME 与 AZURE_STORAGE_CONNECTION_STRING 均未设置",
+        )
+        .to_owned());
     }
     let (account, connection, endpoint) = (account.as_deref(), connection.as_deref(), endpoint.as_deref());
     let key = variable("AZURE_STORAGE_ACCOUNT_KEY").or_else(|| variable("AZURE_STORAGE_KEY"));
@@ -178,8 +207,13 @@ fn build_azblob(
 ) -> Result<Azblob, String> {
     let builder = match connection {
         // the error may repeat the text
-        Some(text) => Azblob::from_connection_string(text)
-            .map_err(|_| "AZURE_STORAGE_CONNECTION_STRING is no connection string".to_owned())?,
+        Some(text) => Azblob::from_connection_string(text).map_err(|_| {
+            word(
+                "AZURE_STORAGE_CONNECTION_STRING is no connection string",
+                "AZURE_STORAGE_CONNECTION_STRING 不是连接字符串",
+            )
+            .to_owned()
+        })?,
         None => Azblob::default(),
     };
     let (account, endpoint) = (account.unwrap_or_default(), endpoint.unwrap_or_default());
@@ -198,7 +232,7 @@ fn operator(builder: impl Builder, host: &str) -> Result<Operator, String> {
     Ok(layered(operator.with_context(OperationContext::new().with_http_transport(transport))))
 }
 
-/// With time-outs, retries and a limit of what is under way, from the inside out.
+/// Adds time-outs, retries and a limit on concurrent requests, from the inside out.
 fn layered(operator: Operator) -> Operator {
     const TIMEOUT: Duration = Duration::from_secs(60);
     let retry =
@@ -206,7 +240,7 @@ fn layered(operator: Operator) -> Operator {
     operator
         .layer(TimeoutLayer::new().with_timeout(TIMEOUT).with_io_timeout(TIMEOUT))
         .layer(retry)
-        .layer(ConcurrentLimitLayer::new(2 * SIDE_BY_SIDE))
+        .layer(ConcurrentLimitLayer::new(2 * CONCURRENT_REQUESTS))
 }
 
 /// The beginning of a service's message, without keys.
@@ -215,7 +249,7 @@ fn short(text: &str) -> String {
     shortened(&one_line(&redaction::redact(text)), MOST)
 }
 
-/// What went wrong below: the last of the sources says it best.
+/// The message of the last source of an error, which is the most specific.
 fn cause(error: &Error) -> String {
     let mut text = error.message().to_owned();
     let mut source = std::error::Error::source(error);
@@ -231,7 +265,11 @@ impl Objects {
         let (url, hint) = (self.url.clone(), self.credentials);
         match error.kind() {
             ErrorKind::PermissionDenied if error.to_string().contains("RequestTimeTooSkewed") => {
-                let what = "the clock of this machine differs too much from that of the store".to_owned();
+                let what = word(
+                    "the clock of this machine differs too much from that of the store",
+                    "本机时钟与存储服务的时钟相差太多",
+                )
+                .to_owned();
                 RemoteError::Setup { url, what }
             }
             ErrorKind::NotFound | ErrorKind::RangeNotSatisfied => RemoteError::NotFound(name.to_owned()),
@@ -265,12 +303,12 @@ impl Objects {
 impl Bucket {
     async fn list_now(&self, folder: &str) -> Result<Vec<ListedObject>, RemoteError> {
         let path = if folder.is_empty() { "/".to_owned() } else { format!("{folder}/") };
-        let found = match self.objects.operator.list(&path).await {
-            Ok(found) => found,
+        let entries = match self.objects.operator.list(&path).await {
+            Ok(entries) => entries,
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.objects.missing()),
             Err(error) => return Err(self.objects.fault("list", folder, &error)),
         };
-        let listed = found.into_iter().map(|entry| {
+        let listed = entries.into_iter().map(|entry| {
             let (name, metadata) = entry.into_parts();
             let written = metadata.last_modified().map(SystemTime::from);
             ListedObject { name: name.trim_matches('/').to_owned(), bytes: metadata.content_length(), written }
@@ -286,8 +324,8 @@ impl Bucket {
             Err(error) if matches!(error.kind(), ErrorKind::ConditionNotMatch | ErrorKind::AlreadyExists) => {
                 Ok(WriteOutcome::Exists)
             }
-            Err(error) if is_unconditional(&error) => {
-                // The name of an object says what is in it, so that one that is written twice is the same.
+            Err(error) if lacks_conditional_writes(&error) => {
+                // Objects are named by their content, so writing one twice changes nothing.
                 if operator.exists(name).await.map_err(|error| self.objects.fault("read", name, &error))? {
                     return Ok(WriteOutcome::Exists);
                 }
@@ -304,56 +342,60 @@ impl Bucket {
 
     async fn check_private_now(&self) -> Result<(), RemoteError> {
         let what = if succeeds(self.anonymous.read_with(super::marker::OBJECT).range(0..1)).await {
-            "its objects can be read"
+            word("its objects can be read", "可读取其中的对象")
         } else if succeeds(self.anonymous.list_with("/").limit(1)).await {
-            "its objects can be listed"
+            word("its objects can be listed", "可列出其中的对象")
         } else {
             return Ok(());
         };
-        let hint = format!("Without credentials, {what}: block public access to the bucket");
+        let hint = say!(
+            "Without credentials, {what}: block public access to the bucket",
+            "不用凭据即{what}：请禁止对存储桶的公开访问"
+        );
         Err(RemoteError::Public { url: self.objects.url.clone(), hint })
     }
 }
 
-/// Whether a request without credentials is answered. One that got no answer says nothing: what follows fails, too.
+/// Whether a request without credentials succeeds. A request that got no answer counts as refused: if there is no
+/// connection, later requests fail, too.
 async fn succeeds<T>(request: impl IntoFuture<Output = opendal::Result<T>>) -> bool {
     request.await.is_ok()
 }
 
-/// Whether the store knows no writing under a condition.
-fn is_unconditional(error: &Error) -> bool {
+/// Whether the store does not support conditional writes.
+fn lacks_conditional_writes(error: &Error) -> bool {
     error.kind() == ErrorKind::Unsupported || error.message().contains("NotImplemented")
 }
 
 impl Remote for Bucket {
-    fn list<'a>(&'a self, folder: &'a str) -> BoxFuture<'a, Result<Vec<ListedObject>, RemoteError>> {
+    fn list<'a>(&'a self, folder: &'a str) -> BackendFuture<'a, Vec<ListedObject>> {
         self.list_now(folder).boxed()
     }
 
-    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BoxFuture<'a, Result<Bytes, RemoteError>> {
+    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BackendFuture<'a, Bytes> {
         self.objects.read(name, range).boxed()
     }
 
-    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BoxFuture<'a, Result<WriteOutcome, RemoteError>> {
+    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, WriteOutcome> {
         self.write_now(name, bytes).boxed()
     }
 
-    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BoxFuture<'a, Result<(), RemoteError>> {
+    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, ()> {
         self.replace_now(name, bytes).boxed()
     }
 
-    fn delete<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), RemoteError>> {
+    fn delete<'a>(&'a self, name: &'a str) -> BackendFuture<'a, ()> {
         let deleted = async move { self.objects.operator.delete(name).await };
         deleted.map(move |deleted| deleted.map_err(|error| self.objects.fault("remove from", name, &error))).boxed()
     }
 
-    fn check_private<'a>(&'a self) -> BoxFuture<'a, Result<(), RemoteError>> {
+    fn check_private<'a>(&'a self) -> BackendFuture<'a, ()> {
         self.check_private_now().boxed()
     }
 }
 
 impl WebServer {
-    /// What the newest list of the writers names. Web servers list nothing themselves.
+    /// Reads the list that the last writer left. Web servers list nothing themselves.
     async fn list_now(&self, folder: &str) -> Result<Vec<ListedObject>, RemoteError> {
         match self.0.read(index_objects::LATEST, None).await {
             Ok(bytes) => index_objects::decode_latest(&bytes, folder, &self.0.url),
@@ -362,34 +404,34 @@ impl WebServer {
         }
     }
 
-    fn refused<T: Send + 'static>(&self) -> BoxFuture<'_, Result<T, RemoteError>> {
-        let what = "a web server is only read".to_owned();
+    fn refused<T: Send + 'static>(&self) -> BackendFuture<'_, T> {
+        let what = word("a web server is only read", "网络服务器只读").to_owned();
         futures::future::ready(Err(RemoteError::Setup { url: self.0.url.clone(), what })).boxed()
     }
 }
 
 impl Remote for WebServer {
-    fn list<'a>(&'a self, folder: &'a str) -> BoxFuture<'a, Result<Vec<ListedObject>, RemoteError>> {
+    fn list<'a>(&'a self, folder: &'a str) -> BackendFuture<'a, Vec<ListedObject>> {
         self.list_now(folder).boxed()
     }
 
-    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BoxFuture<'a, Result<Bytes, RemoteError>> {
+    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BackendFuture<'a, Bytes> {
         self.0.read(name, range).boxed()
     }
 
-    fn write_if_absent<'a>(&'a self, _: &'a str, _: Bytes) -> BoxFuture<'a, Result<WriteOutcome, RemoteError>> {
+    fn write_if_absent<'a>(&'a self, _: &'a str, _: Bytes) -> BackendFuture<'a, WriteOutcome> {
         self.refused()
     }
 
-    fn replace<'a>(&'a self, _: &'a str, _: Bytes) -> BoxFuture<'a, Result<(), RemoteError>> {
+    fn replace<'a>(&'a self, _: &'a str, _: Bytes) -> BackendFuture<'a, ()> {
         self.refused()
     }
 
-    fn delete<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), RemoteError>> {
+    fn delete<'a>(&'a self, _: &'a str) -> BackendFuture<'a, ()> {
         self.refused()
     }
 
-    fn check_private<'a>(&'a self) -> BoxFuture<'a, Result<(), RemoteError>> {
+    fn check_private<'a>(&'a self) -> BackendFuture<'a, ()> {
         self.refused()
     }
 }
@@ -408,7 +450,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_fails_now_and_then_is_read_all_the_same() {
+    async fn requests_that_fail_now_and_then_are_retried() {
         const READS: usize = 500;
         let memory = Operator::new(Memory::default()).unwrap();
         let writer = bucket(&memory);
@@ -447,9 +489,9 @@ mod tests {
     }
 
     #[test]
-    fn what_services_say_is_short_and_without_keys() {
+    fn messages_of_services_are_short_and_without_keys() {
         redaction::add_key("hunter2hunter2hunter2");
-        let said = short(&format!("the key\n hunter2hunter2hunter2 {}", "x".repeat(500)));
-        assert!(said.len() < 260 && !said.contains("hunter2") && said.starts_with("the key "), "{said}");
+        let message = short(&format!("the key\n hunter2hunter2hunter2 {}", "x".repeat(500)));
+        assert!(message.len() < 260 && !message.contains("hunter2") && message.starts_with("the key "), "{message}");
     }
 }

@@ -3,9 +3,9 @@
 //! ```text
 //! magic 8 | packed entries and texts | footer | signature 64 | footer length 4 | version 4 | magic 8
 //! ```
-//! Numbers are little-endian. The footer (postcard) says who wrote the pack for which remote, and has key, place and
-//! digest of each item. The signature covers a domain tag and the footer, so that it is good for nothing else, and an item
-//! is verified without the rest of the pack. The object is named by the digest of footer and signature.
+//! Numbers are little-endian. The footer (postcard) says who wrote the pack for which remote, and has key, offset and
+//! digest of each item. The signature covers a domain tag and the footer, so that it is valid for nothing else, and an
+//! item can be verified without the rest of the pack. The object is named by the digest of footer and signature.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,7 @@ use super::keys::{PublicKey, SIGNATURE, SigningKey};
 use super::signed::{RemoteId, sign};
 use crate::cache::FORMAT;
 use crate::digest::Digest;
+use base::locale::word;
 
 const MAGIC: [u8; 8] = *b"CEvPPACK";
 const END_MAGIC: [u8; 8] = *b"CEvPPEND";
@@ -27,8 +28,8 @@ const MAX_FOOTER: usize = 64 << 20;
 /// The folder of packs in a remote.
 pub(super) const FOLDER: &str = "packs";
 
-/// How much of the end of a pack is read at first; few footers are longer: an item takes some 75 bytes, and some 7,000
-/// small entries make a pack.
+/// How many bytes of the end of a pack are read first. Few footers are longer: an item takes about 75 bytes, and a pack
+/// has at most about 7,000 small entries.
 pub(super) const TAIL: u64 = 512 << 10;
 
 /// The name of the object of a pack.
@@ -36,7 +37,7 @@ pub(super) fn object_of(name: &Digest) -> String {
     format!("{FOLDER}/{name}")
 }
 
-/// Which part of a run made what is in a pack.
+/// The part of a run that made the entries in a pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartOrigin {
     /// Names the division of the work into parts.
@@ -59,7 +60,7 @@ pub(super) struct PackItem {
     pub(super) key: Digest,
     pub(super) offset: u64,
     pub(super) bytes: u32,
-    /// Of the packed bytes.
+    /// The digest of the packed bytes.
     pub(super) digest: Digest,
 }
 
@@ -68,7 +69,8 @@ impl PackItem {
         self.offset.saturating_add(u64::from(self.bytes))
     }
 
-    /// The item among the bytes of its pack, which are known from `start` on; `None` if they do not have all of it.
+    /// The bytes of the item in `known`, which are bytes of its pack from `start` on; `None` if they do not contain all
+    /// of it.
     pub(super) fn find_in<'b>(&self, known: &'b [u8], start: u64) -> Option<&'b [u8]> {
         let from = usize::try_from(self.offset.checked_sub(start)?).ok()?;
         known.get(from..from.checked_add(self.bytes as usize)?)
@@ -78,7 +80,7 @@ impl PackItem {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Footer {
     pub(super) remote_id: RemoteId,
-    /// `None` where nobody signed.
+    /// `None` if it is unsigned.
     pub(super) writer: Option<PublicKey>,
     pub(super) part: Option<PartOrigin>,
     /// Milliseconds since 1970 by the writer's clock.
@@ -86,7 +88,7 @@ pub(super) struct Footer {
     pub(super) items: Vec<PackItem>,
 }
 
-/// What a footer begins with: enough to verify its signature before anything is read whose size it decides.
+/// The beginning of a footer: enough to verify its signature before anything is decoded whose size the footer decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct FooterHead {
     pub(super) remote_id: RemoteId,
@@ -104,11 +106,11 @@ pub(super) struct SignedFooter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PackFault {
     Damaged(&'static str),
-    /// Of a newer version of this program.
+    /// Written by a newer version of this program.
     Newer,
 }
 
-/// What was read of the end of a pack.
+/// What the end of a pack contains.
 #[derive(Debug)]
 pub(super) enum PackEnd {
     Footer(SignedFooter),
@@ -119,10 +121,10 @@ pub(super) enum PackEnd {
 impl SignedFooter {
     /// Reads the end of a pack.
     pub(super) fn from_tail(tail: &[u8]) -> Result<PackEnd, PackFault> {
-        let cut = PackFault::Damaged("it is cut off");
+        let cut = PackFault::Damaged(word("it is cut off", "被截断"));
         let (rest, end) = tail.split_last_chunk::<END>().ok_or(cut)?;
         if end[8..] != END_MAGIC {
-            return Err(PackFault::Damaged("its end is not that of a pack"));
+            return Err(PackFault::Damaged(word("its end is not that of a pack", "其末尾不是包的末尾")));
         }
         let [length, version] = [0, 4].map(|at| u32::from_le_bytes([end[at], end[at + 1], end[at + 2], end[at + 3]]));
         let length = length as usize;
@@ -130,10 +132,10 @@ impl SignedFooter {
             return Err(PackFault::Newer);
         }
         if version < VERSION {
-            return Err(PackFault::Damaged("its version never existed"));
+            return Err(PackFault::Damaged(word("its version never existed", "其版本从未存在过")));
         }
         if length > MAX_FOOTER {
-            return Err(PackFault::Damaged("its footer has an impossible length"));
+            return Err(PackFault::Damaged(word("its footer has an impossible length", "其尾部的长度不可能")));
         }
         let needed = length + SIGNATURE;
         let Some(signed) = rest.len().checked_sub(needed).and_then(|from| rest.get(from..)) else {
@@ -153,15 +155,16 @@ impl SignedFooter {
         Digest::hash([self.footer.as_slice(), &self.signature].concat())
     }
 
-    /// For whom, and by whom it says that it is. Not verified.
+    /// The remote and the writer that the footer names. Not verified.
     pub(super) fn head(&self) -> Result<FooterHead, PackFault> {
         let head = postcard::take_from_bytes(&self.footer);
-        head.map(|(head, _)| head).map_err(|_| PackFault::Damaged("its footer cannot be read"))
+        head.map(|(head, _)| head).map_err(|_| PackFault::Damaged(word("its footer cannot be read", "无法读取其尾部")))
     }
 
-    /// The whole footer. Its signature is verified before.
+    /// The whole footer. The caller has verified its signature.
     pub(super) fn decode(&self) -> Result<Footer, PackFault> {
-        postcard::from_bytes(&self.footer).map_err(|_| PackFault::Damaged("its footer cannot be read"))
+        postcard::from_bytes(&self.footer)
+            .map_err(|_| PackFault::Damaged(word("its footer cannot be read", "无法读取其尾部")))
     }
 
     /// Whether the writer that the footer names has signed it.
@@ -199,7 +202,7 @@ impl PackBuilder {
         &self.items
     }
 
-    /// Signs the pack. Returns its name, its end and all of its bytes.
+    /// Signs the pack. Returns its footer and all of its bytes.
     pub(super) fn finish(
         self,
         remote_id: RemoteId,

@@ -1,6 +1,6 @@
-//! What the parts of a run say of themselves: `parts/LABEL.3-of-8-TIME-DIGEST`, one signed note for each time that a part
-//! ran to an end. A merge adds them up. What is in them is the business of whoever runs parts. They are in one folder, so
-//! that a listing of the remote has all of them with one request; a prune deletes old ones.
+//! Records of the parts of a run: `parts/LABEL.3-of-8-TIME-DIGEST`, one signed note for each time that a part ran to
+//! its end. A merge adds them up. Their content is the caller's. They are in one folder, so that one request lists all
+//! of them; a prune deletes old ones.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -9,16 +9,16 @@ use bytes::Bytes;
 use futures::StreamExt;
 
 use super::backend::{ListedObject, Remote, RemoteError};
-use super::index_objects::{self, PARTS, SIDE_BY_SIDE};
+use super::index_objects::{self, CONCURRENT_REQUESTS, PARTS};
 use super::keys::SigningKey;
 use super::signed::{self, RemoteId, Trust};
 use crate::cache::now_ms;
 use crate::digest::Digest;
 
 const TAG: &[u8] = b"compeval part v1\0";
-/// A longer object is no record.
+/// A larger object is not a record.
 const LONGEST: u64 = 4 << 20;
-/// Of how many times that a part ran the records are read, the newest first.
+/// The number of records that are read of each part: the newest.
 const MOST_ATTEMPTS: usize = 4;
 
 /// Which part of which run an object is about.
@@ -33,7 +33,7 @@ pub struct PartName<'n> {
 }
 
 impl<'n> PartName<'n> {
-    /// The part that a record of this name is about; `None` if it is the name of no record.
+    /// The part that a record of this name is about; `None` if it is not the name of a record.
     fn from_object(name: &'n str) -> Option<PartName<'n>> {
         let (label, record) = name.strip_prefix(PARTS)?.strip_prefix('/')?.rsplit_once('.')?;
         let (index, rest) = record.split_once("-of-")?;
@@ -45,7 +45,7 @@ impl<'n> PartName<'n> {
 /// The record of a part.
 #[derive(Clone, Debug)]
 pub struct FoundRecord {
-    /// Who signed it; `None` is nobody.
+    /// Who signed it; `None` if nobody did.
     pub writer: Option<String>,
     /// What the part wrote.
     pub content: Vec<u8>,
@@ -65,7 +65,7 @@ pub(super) async fn write(
     index_objects::write_latest(remote).await
 }
 
-/// The records of a run in `of` parts, the oldest first, and how many objects are none that count.
+/// The records of a run in `of` parts, the oldest first, and the number of objects that were refused.
 pub(super) async fn read(
     remote: &dyn Remote,
     remote_id: RemoteId,
@@ -86,7 +86,7 @@ pub(super) async fn read(
         objects
     });
     let requests = newest.map(|object| async move { remote.read(&object.name, None).await });
-    let mut replies = futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE);
+    let mut replies = futures::stream::iter(requests).buffer_unordered(CONCURRENT_REQUESTS);
     let (mut found, mut refused) = (Vec::new(), 0);
     while let Some(reply) = replies.next().await {
         let note = match reply {

@@ -13,7 +13,7 @@ use futures::StreamExt;
 
 use super::backend::{Remote, RemoteError};
 use super::index::{FoundPack, read_footers};
-use super::index_objects::SIDE_BY_SIDE;
+use super::index_objects::CONCURRENT_REQUESTS;
 use super::keys::SigningKey;
 use super::pack::PackFault;
 use super::removals::trusted_lists;
@@ -23,7 +23,7 @@ use crate::digest::Digest;
 
 const LABELS: &str = "labels";
 const MARKS: &str = "marks";
-/// Written to learn what time it is there.
+/// The object that is written to learn the time of the remote's clock.
 const CLOCK: &str = "marks/clock";
 const HEADING: &str = "compeval label 1";
 
@@ -49,7 +49,7 @@ pub struct RemotePruneCounts {
     pub records: u64,
 }
 
-/// Writes down what a label needs.
+/// Lists the entries that a label needs.
 pub(super) async fn write_label(remote: &dyn Remote, label: &str, keys: &[Digest]) -> Result<(), RemoteError> {
     let lines: Vec<String> = std::iter::once(HEADING.to_owned()).chain(keys.iter().map(Digest::to_string)).collect();
     remote.replace(&format!("{LABELS}/{label}"), Bytes::from(lines.join("\n"))).await
@@ -60,7 +60,7 @@ async fn protected(remote: &dyn Remote, url: &str) -> Result<(HashSet<Digest>, u
     let (mut keys, mut labels) = (HashSet::new(), 0);
     let listed = remote.list(LABELS).await?.into_iter();
     let requests = listed.map(|object| async move { (remote.read(&object.name, None).await, object.name) });
-    let mut replies = futures::stream::iter(requests).buffer_unordered(SIDE_BY_SIDE);
+    let mut replies = futures::stream::iter(requests).buffer_unordered(CONCURRENT_REQUESTS);
     while let Some((reply, name)) = replies.next().await {
         let bytes = reply?;
         let text = String::from_utf8_lossy(&bytes);
@@ -80,8 +80,8 @@ async fn read_marks(remote: &dyn Remote) -> Result<BTreeMap<Digest, SystemTime>,
     Ok(listed.filter_map(|mark| Some((mark.name.rsplit('/').next()?.parse().ok()?, mark.written?))).collect())
 }
 
-/// What time it is there; here, if nothing may be written.
-async fn time_there(remote: &dyn Remote, is_dry: bool) -> Result<SystemTime, RemoteError> {
+/// The time by the remote's clock; in a dry run, by the local one.
+async fn remote_time(remote: &dyn Remote, is_dry: bool) -> Result<SystemTime, RemoteError> {
     if !is_dry {
         remote.replace(CLOCK, Bytes::from_static(b"compeval clock\n")).await?;
         let listed = remote.list(MARKS).await?;
@@ -97,7 +97,7 @@ fn mark_of(name: &Digest) -> String {
     format!("{MARKS}/{name}")
 }
 
-/// What becomes of a pack.
+/// What happens to a pack.
 enum PackFate {
     Kept,
     Marked,
@@ -119,7 +119,7 @@ pub(super) async fn run(
     let lists = trusted_lists(&lists, remote_id, trust);
     let (keys, labels) = protected(remote, url).await?;
     let mut marks = read_marks(remote).await?;
-    let now = time_there(remote, is_dry).await?;
+    let now = remote_time(remote, is_dry).await?;
     let mut counts = RemotePruneCounts { labels, ..RemotePruneCounts::default() };
     let (mut deleted, mut marked, mut unmarked) = (BTreeMap::new(), Vec::new(), Vec::new());
     for pack in &packs {
@@ -147,16 +147,17 @@ pub(super) async fn run(
     let records = part_records::outdated(remote, now, KEPT).await?;
     counts.records = records.len() as u64;
     let Some(key) = writer else { return Ok(counts) };
-    each(records, |record| async move { remote.delete(&record).await }).await?;
-    each(marked, |mark| async move { remote.replace(&mark, Bytes::from_static(b"compeval mark\n")).await }).await?;
+    request_each(records, |record| async move { remote.delete(&record).await }).await?;
+    request_each(marked, |mark| async move { remote.replace(&mark, Bytes::from_static(b"compeval mark\n")).await })
+        .await?;
     if !deleted.is_empty() {
         // Listed first: a prune that is killed here leaves packs that are not used, and the next one deletes them.
         removals::write(remote, remote_id, key, &lists, deleted.keys().copied().collect()).await?;
-        each(deleted.into_values(), |object| async move { remote.delete(&object).await }).await?;
+        request_each(deleted.into_values(), |object| async move { remote.delete(&object).await }).await?;
     }
-    // also those of packs that are gone
+    // also the marks of packs that are gone
     unmarked.extend(marks.keys().map(mark_of));
-    each(unmarked, |mark| async move { remote.delete(&mark).await }).await?;
+    request_each(unmarked, |mark| async move { remote.delete(&mark).await }).await?;
     remote.delete(CLOCK).await?;
     if counts.deleted + counts.records > 0 {
         index_objects::write_latest(remote).await?;
@@ -173,12 +174,12 @@ fn fate(pack: &FoundPack, keys: &HashSet<Digest>, mark: Option<SystemTime>, now:
     }
 }
 
-/// Sends a request for each of these objects, some at once.
-async fn each<F: Future<Output = Result<(), RemoteError>>>(
+/// Sends a request for each of these objects, several at once.
+async fn request_each<F: Future<Output = Result<(), RemoteError>>>(
     objects: impl IntoIterator<Item = String>,
     request: impl FnMut(String) -> F,
 ) -> Result<(), RemoteError> {
-    let mut replies = futures::stream::iter(objects).map(request).buffer_unordered(SIDE_BY_SIDE);
+    let mut replies = futures::stream::iter(objects).map(request).buffer_unordered(CONCURRENT_REQUESTS);
     while let Some(reply) = replies.next().await {
         reply?;
     }

@@ -16,7 +16,7 @@ use crate::digest::Digest;
 const TAG: &[u8] = b"compeval removed packs v1\0";
 const NAME: &str = "index/removed-";
 
-/// An object that may be a list, and what is in it.
+/// The name and the content of an object that may be a list.
 pub(super) type ListObject = (String, Bytes);
 
 /// A list of a trusted writer.
@@ -32,7 +32,7 @@ pub(super) fn is_list(object: &str) -> bool {
     object.strip_prefix(NAME).is_some_and(|name| name.parse::<Digest>().is_ok())
 }
 
-/// Those of the lists that a trusted writer signed for this remote, or the own key. Nobody's word removes nothing.
+/// The lists that a trusted writer, or the own key, signed for this remote. An unsigned list removes nothing.
 pub(super) fn trusted_lists(lists: &[ListObject], remote_id: RemoteId, trust: &Trust) -> Vec<RemovedPacks> {
     let trusted = lists.iter().filter_map(|(object, bytes)| {
         let note = signed::open(TAG, bytes, remote_id, trust)?;
@@ -42,7 +42,7 @@ pub(super) fn trusted_lists(lists: &[ListObject], remote_id: RemoteId, trust: &T
     trusted.collect()
 }
 
-/// Writes down that these packs are removed, in the place of the lists `earlier` of the same writer.
+/// Writes a list of these packs and of those in the writer's `earlier` lists, which it replaces.
 pub(super) async fn write(
     remote: &dyn Remote,
     remote_id: RemoteId,
@@ -50,14 +50,14 @@ pub(super) async fn write(
     earlier: &[RemovedPacks],
     removed: BTreeSet<Digest>,
 ) -> Result<(), RemoteError> {
-    let own: Vec<&RemovedPacks> = earlier.iter().filter(|list| list.writer == key.public()).collect();
+    let replaced: Vec<&RemovedPacks> = earlier.iter().filter(|list| list.writer == key.public()).collect();
     let mut packs = removed;
-    packs.extend(own.iter().flat_map(|list| &list.packs));
+    packs.extend(replaced.iter().flat_map(|list| &list.packs));
     let sealed = postcard::to_stdvec(&packs).and_then(|content| signed::seal(TAG, remote_id, Some(key), content));
     let bytes = sealed.map_err(|error| RemoteError::unencoded(NAME, &error))?;
     let object = format!("{NAME}{}", Digest::hash(&bytes));
     remote.write_if_absent(&object, Bytes::from(bytes)).await?;
-    for old in own.into_iter().filter(|list| list.object != object) {
+    for old in replaced.into_iter().filter(|list| list.object != object) {
         remote.delete(&old.object).await?;
     }
     Ok(())

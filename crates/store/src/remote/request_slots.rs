@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// A number of requests under way.
+/// A limited number of requests under way.
 #[derive(Debug)]
 pub(super) struct RequestSlots(Mutex<SlotQueue>);
 
@@ -41,9 +41,9 @@ impl RequestSlots {
                 Some(receiver)
             }
         };
-        if let Some(turn) = waits {
-            // The sender is dropped after it was used alone.
-            let _ = turn.await;
+        if let Some(receiver) = waits {
+            // The sender is dropped only after it was used.
+            let _ = receiver.await;
         }
         RequestSlot(self)
     }
@@ -69,19 +69,19 @@ mod tests {
 
     #[test]
     fn the_newest_is_next_and_one_that_gave_up_is_passed_over() {
-        let turns = RequestSlots::new(1);
-        let first = turns.take().now_or_never().expect("a turn");
+        let slots = RequestSlots::new(1);
+        let first = slots.take().now_or_never().expect("a slot");
         let (mut second, mut third, mut fourth) =
-            (Box::pin(turns.take()), Box::pin(turns.take()), Box::pin(turns.take()));
+            (Box::pin(slots.take()), Box::pin(slots.take()), Box::pin(slots.take()));
         for waiting in [&mut second, &mut third, &mut fourth] {
             assert!(waiting.now_or_never().is_none());
         }
         drop(fourth);
         drop(first);
         assert!((&mut second).now_or_never().is_none());
-        let turn = (&mut third).now_or_never().expect("a turn");
-        drop(turn);
-        drop((&mut second).now_or_never().expect("a turn"));
-        drop(turns.take().now_or_never().expect("all are free"));
+        let slot = (&mut third).now_or_never().expect("a slot");
+        drop(slot);
+        drop((&mut second).now_or_never().expect("a slot"));
+        drop(slots.take().now_or_never().expect("all are free"));
     }
 }

@@ -18,10 +18,10 @@ named_enum! {
     /// Whether entries made here are uploaded.
     #[derive(Default)]
     pub enum RemoteMode {
-        /// They are not: entries are pulled alone.
+        /// Entries are only pulled.
         #[default]
         Read = "read",
-        /// They are.
+        /// Entries are pulled and uploaded.
         Write = "write",
     }
 }
@@ -61,7 +61,7 @@ pub struct GivenRemote {
     pub key: Option<SigningKey>,
     /// Whether the URL is on the command line.
     pub is_named: bool,
-    /// Whether this is a CI job: the pipeline may be that of a stranger.
+    /// Whether this is a CI job: a stranger may have written the pipeline.
     pub is_ci: bool,
 }
 
@@ -80,7 +80,7 @@ pub struct RemoteSettings {
     pub unsigned: bool,
     /// Whether source texts are uploaded, too.
     pub texts: bool,
-    /// Names the division of the work into parts: what these made comes first.
+    /// Names the division of the work into parts. Entries that these parts made come first.
     pub assignment: Option<Digest>,
     /// The part that is run here, from 1.
     pub part: Option<u32>,
@@ -92,13 +92,13 @@ impl RemoteSettings {
         self.mode == RemoteMode::Write
     }
 
-    /// Of which part of a run what is made here is.
+    /// The part of a run in which entries are made here.
     pub(super) fn part_origin(&self) -> Option<PartOrigin> {
         let (assignment, index) = self.assignment.zip(self.part)?;
         Some(PartOrigin { assignment, index })
     }
 
-    /// Whose writing counts.
+    /// Whose signatures are accepted.
     pub(super) fn trust(&self) -> Trust {
         let own = self.key.as_ref().map(SigningKey::public);
         Trust { writers: self.trust.clone(), own, unsigned: self.unsigned }

@@ -1,12 +1,13 @@
 //! The remote of a run: entries are pulled when they are missed, and those made here are uploaded.
 //!
-//! The list of what the remote has is read once, when the run begins; what others upload later is seen by the next run. A
-//! miss of the local cache that is in the list is pulled into it, once for each entry: a run reads the local cache alone,
-//! so a remote that fails, or an entry that is damaged, makes the run slower and never wrong. After the first failure
-//! nothing more is pulled, and a pack with one damaged entry is not used.
+//! The list of what the remote has is read once, when the run begins; what others upload later is seen by the next run.
+//! An entry that the local cache lacks and the list has is pulled into the local cache, once. A run reads only the
+//! local cache, so a remote that fails, or an entry that is damaged, makes it slower and never wrong. After the first
+//! failure nothing more is pulled, and a pack with one damaged entry is not used.
 //!
-//! Entries of a pack that are wanted at once are read by one request where they are close together, and a pack of
-//! which enough is wanted is read as a whole. Uploads are put together to packs, too, by size and time. What could not be uploaded is uploaded by a later run that uses it.
+//! Entries of a pack that are wanted at the same time are read with one request where they are close together. If
+//! enough of a pack is wanted, all of it is read. Uploads are collected into packs by size and time. Entries that could
+//! not be uploaded are uploaded by a later run that uses them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +17,7 @@ use futures::StreamExt;
 
 use super::backend::{Remote, RemoteError};
 use super::folder::FolderRemote;
-use super::index::{ItemLocation, RemoteIndex, UnusedPacks, side_by_side};
+use super::index::{ItemLocation, RemoteIndex, UnusedPacks, group_adjacent};
 use super::index_objects::{self, MOST_LOOSE};
 use super::marker;
 #[cfg(feature = "object-stores")]
@@ -27,7 +28,7 @@ use super::prune::{self, RemotePruneCounts};
 use super::request_slots::RequestSlots;
 use super::settings::RemoteSettings;
 use super::signed::RemoteId;
-use super::summary::{PullCounts, SharedSummary, clock_warning, own_key_warning, records_warning, unused_warnings};
+use super::summary::{self, PullCounts, SharedSummary};
 use super::upload::{PACK_BYTES, PushCounts, Upload};
 use super::url::RemoteUrl;
 use crate::cache::{CacheError, ImportOrigin, Lookup, Store, Writer, now_ms};
@@ -40,7 +41,7 @@ const UPLOAD_EVERY: Duration = Duration::from_secs(30);
 /// Requests for entries that are under way at once.
 const PULLS: usize = 8;
 
-/// Entries that are read of a pack one by one, before all of it is.
+/// After this many entries of a pack were wanted, all of it is read.
 const FEW: usize = 8;
 
 /// The remote of a run, connected to the local cache.
@@ -49,14 +50,14 @@ pub struct SharedCache {
     settings: RemoteSettings,
     url: String,
     remote: Box<dyn Remote>,
-    turns: RequestSlots,
+    slots: RequestSlots,
     started: Instant,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// `None` until the remote was marked as one of this program.
+    /// `None` until the remote is known to be marked as one of this program.
     remote_id: Option<RemoteId>,
     /// The same, once it is known that the remote is not publicly readable.
     writable: Option<RemoteId>,
@@ -66,8 +67,9 @@ struct State {
     is_unavailable: bool,
     /// Packs with an entry that is not what the footer says.
     damaged: HashSet<usize>,
+    /// Entries that were asked for; each is pulled once.
     tried: HashSet<ActionKey>,
-    /// By their place in the index.
+    /// By the position of the pack in the index.
     packs: HashMap<usize, PackPulls>,
     pulled: PullCounts,
     /// Entries to upload, and about how many bytes they have.
@@ -84,10 +86,10 @@ struct State {
     warnings: Vec<String>,
 }
 
-/// What is pulled of a pack.
+/// The pulls from one pack.
 #[derive(Debug, Default)]
 struct PackPulls {
-    /// One request at a time: what is wanted in the meantime comes with the next.
+    /// Held during a request: entries that are wanted meanwhile come with the next one.
     lock: Arc<tokio::sync::Mutex<()>>,
     wanted: Vec<ItemLocation>,
     /// Entries that were wanted so far.
@@ -102,20 +104,20 @@ impl SharedCache {
     /// # Errors
     /// If this build does not support the service, or settings in the environment are wrong.
     pub fn new(settings: RemoteSettings) -> Result<SharedCache, RemoteError> {
-        Ok(SharedCache::over(open(&settings.url)?, settings))
+        Ok(SharedCache::with_remote(open(&settings.url)?, settings))
     }
 
-    /// The same over any place.
-    pub(super) fn over(remote: Box<dyn Remote>, settings: RemoteSettings) -> SharedCache {
-        let (url, turns) = (settings.url.to_string(), RequestSlots::new(PULLS));
-        SharedCache { settings, url, remote, turns, started: Instant::now(), state: Mutex::default() }
+    /// Connects to any place for objects.
+    pub(super) fn with_remote(remote: Box<dyn Remote>, settings: RemoteSettings) -> SharedCache {
+        let (url, slots) = (settings.url.to_string(), RequestSlots::new(PULLS));
+        SharedCache { settings, url, remote, slots, started: Instant::now(), state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where it is.
+    /// The URL of the remote.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -125,7 +127,7 @@ impl SharedCache {
         self.settings.is_written()
     }
 
-    /// The same with connections of its own: those of a runtime do not outlive it.
+    /// Opens new connections: old ones do not outlive the runtime that they were made in.
     ///
     /// # Errors
     /// As `new`.
@@ -150,15 +152,15 @@ impl SharedCache {
             None => RemoteIndex::default(),
         };
         let mut state = self.state();
-        state.warnings.extend(unused_warnings(&index.unused, &self.url));
-        state.warnings.extend(clock_warning(&index));
-        state.warnings.extend(own_key_warning(&trust));
+        state.warnings.extend(summary::unused_warnings(&index.unused, &self.url));
+        state.warnings.extend(summary::clock_warning(&index));
+        state.warnings.extend(summary::own_key_warning(&trust));
         state.remote_id = remote_id;
         state.index = Some(Arc::new(index));
         Ok(())
     }
 
-    /// As `load`, for a run that did not do so before: a remote that fails is a warning.
+    /// As `load`, unless it was done before. A remote that fails causes a warning.
     pub async fn load_or_warn(&self) {
         if self.state().index.is_some() {
             return;
@@ -168,7 +170,8 @@ impl SharedCache {
         }
     }
 
-    /// As `load_or_warn`, for a command that waits no longer than this.
+    /// As `load`, for a command that waits no longer than `patience`. A remote that fails causes a warning that ends
+    /// with `then`.
     pub(super) async fn load_within(&self, patience: Duration, then: &str) {
         let loaded = tokio::time::timeout(patience, self.load()).await;
         if let Err(error) = loaded.unwrap_or_else(|_| Err(self.no_answer(patience))) {
@@ -176,7 +179,8 @@ impl SharedCache {
         }
     }
 
-    /// Pulls the pack of an entry, for a command that will want the rest of it and waits no longer than this.
+    /// Pulls the pack of an entry, for a command that will want the rest of it and waits no longer than `patience`.
+    /// `then` as above.
     pub(super) async fn pull_within(&self, patience: Duration, then: &str, store: &Store, key: ActionKey) {
         if let Some(at) = self.location(&key) {
             self.state().packs.entry(at.pack).or_default().pulled = FEW;
@@ -233,14 +237,15 @@ impl SharedCache {
     /// If the local cache cannot be written.
     pub async fn pull(&self, store: &Store, key: ActionKey) -> Result<(), CacheError> {
         let Some((index, at)) = self.want(key) else { return Ok(()) };
-        // What else is about to be wanted of the pack comes along.
+        // Others may want entries of the same pack now: these come along.
         tokio::task::yield_now().await;
         let one_at_a_time = self.state().packs.entry(at.pack).or_default().lock.clone();
-        // First the turn: who asked last must not wait for one of the same pack that waits for its turn.
-        let _turn = self.turns.take().await;
+        // The slot comes first: the newest request must not wait for an older one of the same pack that has no slot
+        // yet.
+        let _slot = self.slots.take().await;
         let _lock = one_at_a_time.lock().await;
         let wanted = self.take_wanted(&index, at.pack, store);
-        for items in side_by_side(wanted) {
+        for items in group_adjacent(wanted) {
             if self.state().is_unavailable {
                 return Ok(());
             }
@@ -259,18 +264,18 @@ impl SharedCache {
         Some((index, at))
     }
 
-    /// What to read of a pack now: nothing, if another pull took it along.
+    /// Takes what is to be read of a pack now: nothing, if another pull has read it already.
     fn take_wanted(&self, index: &RemoteIndex, pack: usize, store: &Store) -> Vec<ItemLocation> {
         let mut state = self.state();
-        let of_pack = state.packs.entry(pack).or_default();
-        let mut wanted = std::mem::take(&mut of_pack.wanted);
-        // All of the pack may have come since.
+        let pulls = state.packs.entry(pack).or_default();
+        let mut wanted = std::mem::take(&mut pulls.wanted);
+        // Another pull may have read all of the pack meanwhile.
         wanted.retain(|at| !store.find(&ActionKey(at.item.key)).is_some_and(|record| record.is_usable()));
-        of_pack.pulled += wanted.len();
-        if of_pack.pulled <= FEW || of_pack.is_whole || wanted.is_empty() {
+        pulls.pulled += wanted.len();
+        if pulls.pulled <= FEW || pulls.is_whole || wanted.is_empty() {
             return wanted;
         }
-        of_pack.is_whole = true;
+        pulls.is_whole = true;
         drop(state);
         let keys = index.packs.get(pack).into_iter().flat_map(|pack| &pack.entries);
         let missing = keys.filter(|key| store.find(&ActionKey(**key)).is_none());
@@ -300,7 +305,7 @@ impl SharedCache {
         Ok(())
     }
 
-    /// Verifies an item and adds it to the local cache. The bytes of its pack are known from `start` on.
+    /// Verifies an item and adds it to the local cache. `known` are bytes of its pack from `start` on.
     fn add(
         &self,
         store: &Store,
@@ -316,10 +321,7 @@ impl SharedCache {
         let packed = at.item.find_in(known, start).filter(|bytes| Digest::hash(bytes) == at.item.digest);
         let added = match packed {
             Some(bytes) => store.add_packed(&at.item.key, bytes, &origin),
-            None => Err(CacheError::BadImport {
-                path: origin.file.clone().into(),
-                what: "an entry differs from what its footer says".into(),
-            }),
+            None => Err(summary::differing_entry(&origin.file)),
         };
         let mut state = self.state();
         match added {
@@ -331,8 +333,7 @@ impl SharedCache {
             }
             Err(CacheError::BadImport { what, .. }) => {
                 if state.damaged.insert(at.pack) {
-                    let text = format!("the pack {} in {} is damaged and is not used: {what}", pack.name, self.url);
-                    state.warnings.push(text);
+                    state.warnings.push(summary::damaged_pack(&pack.name, &self.url, &what));
                 }
                 Ok(())
             }
@@ -340,7 +341,8 @@ impl SharedCache {
         }
     }
 
-    /// Pulls everything that the local cache does not have, some packs at a time.
+    /// Pulls everything that the local cache does not have, some packs at a time. The inner error is that of the
+    /// remote.
     ///
     /// # Errors
     /// If the remote fails, or the local cache cannot be written.
@@ -410,7 +412,7 @@ impl SharedCache {
         let mut state = self.state();
         if let Some(error) = state.upload_error.take() {
             let count = state.waiting.len();
-            state.warnings.push(format!("{count} entries were not uploaded: {error}; a later run uploads them"));
+            state.warnings.push(summary::not_uploaded(count, &error));
         }
     }
 
@@ -431,7 +433,7 @@ impl SharedCache {
         }
     }
 
-    /// Uploads those of the entries that were made here and that the remote does not have.
+    /// Uploads the entries that were made here and that the remote does not have.
     ///
     /// # Errors
     /// If the remote cannot be written, or anybody could read what is written.
@@ -457,14 +459,14 @@ impl SharedCache {
             uploaded: Vec::new(),
             footers: BTreeMap::new(),
         };
-        let result = upload.entries(cache, keys).await;
+        let result = upload.push(cache, keys).await;
         let Upload { counts, uploaded, footers, .. } = upload;
         let loose = {
             let mut state = self.state();
             state.uploaded.extend(uploaded);
             state.footers.extend(footers);
             state.pushed = state.pushed.plus(&counts);
-            // What was loose when the list was read is in an index object by now, if this process has written one.
+            // If this process has written an index object, it has the footers that were loose when the list was read.
             let earlier = index.loose.iter().filter(|_| !state.has_indexed);
             let loose = earlier.chain(&state.footers);
             loose.map(|(name, signed)| (*name, signed.clone())).collect::<BTreeMap<_, _>>()
@@ -484,7 +486,7 @@ impl SharedCache {
         Ok(counts)
     }
 
-    /// The remote_id of a remote that nobody else can read, which is marked if nothing was ever written to it.
+    /// The id of the remote, after checking that it is not public. Marks the remote if nothing was ever written to it.
     async fn writable(&self) -> Result<RemoteId, RemoteError> {
         if let Some(known) = self.state().writable {
             return Ok(known);
@@ -524,7 +526,7 @@ impl SharedCache {
         let Some(remote_id) = self.state().remote_id else { return Ok(Vec::new()) };
         let trust = self.settings.trust();
         let (records, refused) = part_records::read(&*self.remote, remote_id, &trust, label, of).await?;
-        self.state().warnings.extend(records_warning(refused, &self.url));
+        self.state().warnings.extend(summary::records_warning(refused, &self.url));
         Ok(records)
     }
 

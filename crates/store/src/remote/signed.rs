@@ -1,21 +1,21 @@
-//! What a writer puts into a remote beside packs, as signed notes, and whose writing counts.
+//! Signed notes, which writers put into a remote beside packs, and which writers are trusted.
 
 use serde::{Deserialize, Serialize};
 
 use super::keys::{PublicKey, SIGNATURE, SigningKey, TrustedWriter};
 use crate::cache::now_ms;
 
-/// What identifies a remote: what is written for it is good for no other.
+/// Identifies a remote. What was signed for one remote is not valid for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RemoteId(pub(super) [u8; 16]);
 
-/// Whose writing counts.
+/// Whose signatures are accepted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trust {
     pub(super) writers: Vec<TrustedWriter>,
     /// The own key, whether or not it is trusted.
     pub(super) own: Option<PublicKey>,
-    /// Whether what nobody signed counts, too: the user named the folder.
+    /// Whether unsigned packs and notes are accepted, too: the user named the folder.
     pub(super) unsigned: bool,
 }
 
@@ -24,12 +24,12 @@ impl Trust {
         self.writers.iter().find(|writer| writer.key == *key)
     }
 
-    /// The name of a writer; of one who is not trusted, the key.
+    /// The name of a writer, or the key of one who is not trusted.
     pub(super) fn name_of(&self, key: &PublicKey) -> String {
         self.writer(key).map_or_else(|| key.to_string(), |writer| writer.name.clone())
     }
 
-    /// Whether a writer is known, the own key included; `None` is nobody.
+    /// Whether a writer is accepted, the own key included; `None` if there is no signature.
     fn accepts(&self, writer: Option<&PublicKey>) -> bool {
         writer.map_or(self.unsigned, |key| self.own == Some(*key) || self.writer(key).is_some())
     }
@@ -44,7 +44,7 @@ pub(super) fn sign(key: Option<&SigningKey>, message: &[u8]) -> [u8; SIGNATURE] 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Note {
     remote: RemoteId,
-    /// `None` of one that nobody signed.
+    /// `None` if it is unsigned.
     pub(super) writer: Option<PublicKey>,
     /// Milliseconds since 1970 by the writer's clock.
     pub(super) created: u64,
@@ -58,7 +58,7 @@ struct SignedNote {
     signature: Vec<u8>,
 }
 
-/// Signs a note. `tag` says what kind it is, so that it is good for no other.
+/// Signs a note. `tag` names its kind, so that it is valid for no other.
 pub(super) fn seal(
     tag: &[u8],
     remote: RemoteId,
@@ -71,14 +71,14 @@ pub(super) fn seal(
     postcard::to_stdvec(&SignedNote { note, signature })
 }
 
-/// The note in these bytes, if it is of this kind and remote and its writer counts.
+/// The note in these bytes, if it is of this kind and for this remote and its writer is accepted.
 pub(super) fn open(tag: &[u8], bytes: &[u8], remote: RemoteId, trust: &Trust) -> Option<Note> {
     let SignedNote { note: signed, signature } = postcard::from_bytes(bytes).ok()?;
     let note: Note = postcard::from_bytes(&signed).ok()?;
-    let counts = note.remote == remote
+    let is_accepted = note.remote == remote
         && trust.accepts(note.writer.as_ref())
         && note.writer.is_none_or(|key| key.verifies(&[tag, &signed].concat(), &signature));
-    counts.then_some(note)
+    is_accepted.then_some(note)
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
-//! What is said of a remote: counts of what it contains, of what was pulled and uploaded, and warnings.
+//! The summary of a remote: counts of what it contains, of what was pulled and uploaded, and warnings.
 
 use std::collections::BTreeMap;
 
+use super::backend::RemoteError;
 use super::index::{RemoteIndex, UnusedPacks};
 use super::keys::PublicKey;
 use super::signed::Trust;
 use super::upload::PushCounts;
-use crate::cache::now_ms;
+use crate::cache::{CacheError, now_ms};
 use crate::digest::Digest;
+use base::locale::word;
 use base::say;
 
 /// What was pulled.
@@ -17,7 +19,7 @@ pub struct PullCounts {
     pub entries: u64,
     /// Source texts.
     pub texts: u64,
-    /// Packed.
+    /// Their packed size.
     pub bytes: u64,
 }
 
@@ -34,13 +36,13 @@ pub struct SharedSummary {
     pub entries: u64,
     /// Source texts in them.
     pub texts: u64,
-    /// Of all packs, those of others included.
+    /// The size of all packs, unused ones included.
     pub bytes: u64,
     /// Entries and packs that are used, by writer.
     pub writers: BTreeMap<String, (u64, u64)>,
     /// Entries of writers that are not trusted, by their keys.
     pub untrusted: BTreeMap<PublicKey, u64>,
-    /// Signed by nobody, where that does not count.
+    /// Unsigned packs that are not used.
     pub unsigned: u64,
     /// Packs that differ from what was written.
     pub damaged: u64,
@@ -48,9 +50,9 @@ pub struct SharedSummary {
     pub newer: u64,
     /// Packs of other remotes.
     pub foreign: u64,
-    /// Packs that a prune deleted and that are there again.
+    /// Packs that a prune deleted and that were put back.
     pub removed: u64,
-    /// Entries of which two parts of the assignment made one each.
+    /// Entries that two parts of the assignment made, each its own.
     pub made_twice: u64,
     /// What was pulled.
     pub pulled: PullCounts,
@@ -67,45 +69,82 @@ pub(super) fn unused_warnings(unused: &UnusedPacks, url: &str) -> Vec<String> {
     if !untrusted.is_empty() {
         let keys: Vec<String> = untrusted.iter().map(|(key, count)| format!("{key} ({count})")).collect();
         let all = count_packs(untrusted.values().sum());
-        let text =
-            format!("{all} in {url} are of writers that are not in `trust` and are not used: {}", keys.join(", "));
+        let text = say!(
+            "{all} in {url} are of writers that are not in `trust` and are not used: {}",
+            "{url} 中有 {all}来自不在 `trust` 中的写入者，不予使用：{}",
+            keys.join(", ")
+        );
         warnings.push(text);
     }
     if *unsigned > 0 {
         let all = count_packs(*unsigned);
-        warnings.push(format!("{all} in {url} nobody signed; they are used where --remote names that folder"));
+        warnings.push(say!(
+            "{all} in {url} nobody signed; they are used where --remote names that folder",
+            "{url} 中有 {all}没有签名；用 --remote 指定该文件夹时才使用"
+        ));
     }
     for (name, what) in damaged {
-        warnings.push(format!("the pack {name} in {url} is damaged and is not used: {what}"));
+        warnings.push(damaged_pack(name, url, what));
     }
     if *newer > 0 {
         let all = count_packs(*newer);
-        warnings.push(format!("{all} in {url} are of a newer version of compeval and are not used; update compeval"));
+        warnings.push(say!(
+            "{all} in {url} are of a newer version of compeval and are not used; update compeval",
+            "{url} 中有 {all}来自更新的 compeval 版本，不予使用；请更新 compeval"
+        ));
     }
     if *foreign > 0 {
         let all = count_packs(*foreign);
-        warnings.push(format!("{all} in {url} were signed for another remote and copied here; they are not used"));
+        warnings.push(say!(
+            "{all} in {url} were signed for another remote and copied here; they are not used",
+            "{url} 中有 {all}是为另一远程缓存签名后复制来的，不予使用"
+        ));
     }
     if *removed > 0 {
         let all = count_packs(*removed);
-        let text = format!("{all} in {url} were deleted by a prune and are there again; they are not used");
+        let text = say!(
+            "{all} in {url} were deleted by a prune and are there again; they are not used",
+            "{url} 中有 {all}曾被清理删除而又出现，不予使用"
+        );
         warnings.push(text);
     }
     if *lists > 0 {
-        let text = format!("{lists} lists of removed packs in {url} are damaged or of writers that are not in `trust`");
+        let text = say!(
+            "{lists} lists of removed packs in {url} are damaged or of writers that are not in `trust`",
+            "{url} 中有 {lists} 份已删除包的列表已损坏，或来自不在 `trust` 中的写入者"
+        );
         warnings.push(text);
     }
     warnings
 }
 
+/// A pack that differs from what was written.
+pub(super) fn damaged_pack(name: &Digest, url: &str, what: &str) -> String {
+    say!("the pack {name} in {url} is damaged and is not used: {what}", "{url} 中的包 {name} 已损坏，不予使用：{what}")
+}
+
+/// An entry of a pack that is not what the footer says.
+pub(super) fn differing_entry(file: &str) -> CacheError {
+    let what = word("an entry differs from what its footer says", "有条目与其尾部不符");
+    CacheError::BadImport { path: file.into(), what: what.to_owned() }
+}
+
+/// An upload that failed.
+pub(super) fn not_uploaded(count: usize, error: &RemoteError) -> String {
+    say!(
+        "{count} entries were not uploaded: {error}; a later run uploads them",
+        "{count} 个条目没有上传：{error}；之后的运行会上传"
+    )
+}
+
 fn count_packs(count: u64) -> String {
-    if count == 1 { "1 pack".to_owned() } else { format!("{count} packs") }
+    if count == 1 { word("1 pack", "1 个包").to_owned() } else { say!("{count} packs", "{count} 个包") }
 }
 
 pub(super) fn clock_warning(index: &RemoteIndex) -> Option<String> {
     let newest = index.packs.iter().max_by_key(|pack| pack.created)?;
     let ahead = newest.created.saturating_sub(now_ms());
-    let name = newest.writer.as_ref().map_or("a machine", |writer| &writer.name);
+    let name = newest.writer.as_ref().map_or(word("a machine", "某台机器"), |writer| &writer.name);
     (ahead > CLOCK_TOLERANCE_MS).then(|| {
         say!(
             "the clock of {name} or of this machine is wrong: a pack was written {} min from now",
@@ -115,7 +154,7 @@ pub(super) fn clock_warning(index: &RemoteIndex) -> Option<String> {
     })
 }
 
-/// The own key is not trusted.
+/// Warns if the own key is not trusted.
 pub(super) fn own_key_warning(trust: &Trust) -> Option<String> {
     let own = trust.own.filter(|own| trust.writer(own).is_none())?;
     Some(say!(
@@ -124,10 +163,14 @@ pub(super) fn own_key_warning(trust: &Trust) -> Option<String> {
     ))
 }
 
-/// Records of parts do not count.
+/// Warns of records of parts that are not used.
 pub(super) fn records_warning(refused: u64, url: &str) -> Option<String> {
-    (refused > 0)
-        .then(|| format!("{refused} records of parts in {url} are damaged or of writers that are not in `trust`"))
+    (refused > 0).then(|| {
+        say!(
+            "{refused} records of parts in {url} are damaged or of writers that are not in `trust`",
+            "{url} 中有 {refused} 条分片记录已损坏，或来自不在 `trust` 中的写入者"
+        )
+    })
 }
 
 #[cfg(test)]

@@ -11,18 +11,18 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use futures::future::{BoxFuture, ready};
+use futures::future::ready;
 use futures::{FutureExt, TryFutureExt};
 use tempfile::TempDir;
 
-use super::backend::{ListedObject, Remote, RemoteError, WriteOutcome};
+use super::backend::{BackendFuture, ListedObject, Remote, RemoteError, WriteOutcome};
 use super::folder::FolderRemote;
 use super::pack::{PackEnd, SignedFooter};
 use super::prune::RemotePruneCounts;
 use super::settings::{RemoteMode, RemoteSettings};
 use super::shared::SharedCache;
 use super::{SigningKey, TrustedWriter};
-use crate::cache::{EntryHeader, Field, LockHolder, Lookup, ModelNames, ParseResult, Store, Tag};
+use crate::cache::{EntryHeader, Field, Lookup, ModelNames, ParseResult, Store, Tag};
 use crate::digest::{ActionKey, Digest};
 use base::units::Usage;
 
@@ -37,7 +37,7 @@ impl Memory {
 }
 
 impl Remote for Memory {
-    fn list<'a>(&'a self, folder: &'a str) -> Reply<'a, Vec<ListedObject>> {
+    fn list<'a>(&'a self, folder: &'a str) -> BackendFuture<'a, Vec<ListedObject>> {
         let is_in =
             |name: &str| name.strip_prefix(folder).is_some_and(|rest| folder.is_empty() || rest.starts_with('/'));
         let listed = |(name, bytes): (&String, &Bytes)| {
@@ -45,24 +45,24 @@ impl Remote for Memory {
         };
         ready(Ok(self.objects().iter().filter_map(listed).collect())).boxed()
     }
-    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> Reply<'a, Bytes> {
+    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BackendFuture<'a, Bytes> {
         let found = self.objects().get(name).cloned();
         let bytes = found.map(|all| range.map_or(all.clone(), |r| all.slice(r.start as usize..r.end as usize)));
         ready(bytes.ok_or_else(|| RemoteError::NotFound(name.to_owned()))).boxed()
     }
-    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, WriteOutcome> {
+    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, WriteOutcome> {
         let before = self.objects().insert(name.to_owned(), bytes);
         ready(Ok(if before.is_some() { WriteOutcome::Exists } else { WriteOutcome::Written })).boxed()
     }
-    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, ()> {
+    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, ()> {
         self.objects().insert(name.to_owned(), bytes);
         ready(Ok(())).boxed()
     }
-    fn delete<'a>(&'a self, name: &'a str) -> Reply<'a, ()> {
+    fn delete<'a>(&'a self, name: &'a str) -> BackendFuture<'a, ()> {
         self.objects().remove(name);
         ready(Ok(())).boxed()
     }
-    fn check_private<'a>(&'a self) -> Reply<'a, ()> {
+    fn check_private<'a>(&'a self) -> BackendFuture<'a, ()> {
         ready(Ok(())).boxed()
     }
 }
@@ -76,8 +76,6 @@ struct Counting {
     most_writes: usize,
 }
 
-type Reply<'a, T> = BoxFuture<'a, Result<T, RemoteError>>;
-
 impl Counting {
     fn may_write(&self) -> Result<(), RemoteError> {
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +87,7 @@ impl Counting {
 }
 
 impl Remote for Counting {
-    fn list<'a>(&'a self, folder: &'a str) -> Reply<'a, Vec<ListedObject>> {
+    fn list<'a>(&'a self, folder: &'a str) -> BackendFuture<'a, Vec<ListedObject>> {
         let count = |found: Vec<ListedObject>| {
             // A store lists a thousand objects at a time.
             self.requests.fetch_add(1 + found.len() / 1000, Ordering::Relaxed);
@@ -97,27 +95,27 @@ impl Remote for Counting {
         };
         self.inner.list(folder).map_ok(count).boxed()
     }
-    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> Reply<'a, Bytes> {
+    fn read<'a>(&'a self, name: &'a str, range: Option<Range<u64>>) -> BackendFuture<'a, Bytes> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.inner.read(name, range)
     }
-    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, WriteOutcome> {
+    fn write_if_absent<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, WriteOutcome> {
         match self.may_write() {
             Ok(()) => self.inner.write_if_absent(name, bytes),
             Err(error) => ready(Err(error)).boxed(),
         }
     }
-    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> Reply<'a, ()> {
+    fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, ()> {
         match self.may_write() {
             Ok(()) => self.inner.replace(name, bytes),
             Err(error) => ready(Err(error)).boxed(),
         }
     }
-    fn delete<'a>(&'a self, name: &'a str) -> Reply<'a, ()> {
+    fn delete<'a>(&'a self, name: &'a str) -> BackendFuture<'a, ()> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.inner.delete(name)
     }
-    fn check_private<'a>(&'a self) -> Reply<'a, ()> {
+    fn check_private<'a>(&'a self) -> BackendFuture<'a, ()> {
         self.inner.check_private()
     }
 }
@@ -145,13 +143,13 @@ impl Place {
         self.folder.path().join("shared")
     }
 
-    /// As a process of its own sees the remote, which refuses after so many writes.
+    /// The remote as a process of its own sees it. It refuses after `most_writes` writes.
     fn process(&self, most_writes: usize) -> SharedCache {
         let key = Some(SigningKey::parse(&self.secret).unwrap());
         self.process_at(Box::new(FolderRemote::new(self.shared())), key, most_writes)
     }
 
-    /// The same with a remote elsewhere; without a key what nobody signed counts.
+    /// The same with another remote. Without a key, unsigned packs are used.
     fn process_at(&self, inner: Box<dyn Remote>, key: Option<SigningKey>, most_writes: usize) -> SharedCache {
         let url = format!("fs://{}", self.shared().display()).parse().unwrap();
         let settings = RemoteSettings {
@@ -166,7 +164,7 @@ impl Place {
         };
         self.requests.store(0, Ordering::Relaxed);
         let remote = Counting { inner, requests: self.requests.clone(), writes: AtomicUsize::new(0), most_writes };
-        SharedCache::over(Box::new(remote), settings)
+        SharedCache::with_remote(Box::new(remote), settings)
     }
 
     fn requests(&self) -> usize {
@@ -222,7 +220,7 @@ fn count(reader: &SharedCache, keys: &[ActionKey]) -> u64 {
 }
 
 fn open(folder: &Path) -> Store {
-    Store::open(folder, &LockHolder { command: "test".into() }, key_of).unwrap()
+    Store::open(folder, "test", key_of).unwrap()
 }
 
 #[tokio::test]
@@ -330,13 +328,13 @@ async fn entries_that_are_wanted_together_come_together() {
     let writer = place.process(usize::MAX);
     writer.load().await.unwrap();
     writer.push(&place.store, &keys).await.unwrap();
-    for (wanted, requests) in [(&keys[..1], 1), (&keys[..5], 1), (&keys[..60], 1)] {
+    for wanted in [&keys[..1], &keys[..5], &keys[..60]] {
         let local = open(&place.folder.path().join(format!("second-{}", wanted.len())));
         let reader = place.process(0);
         reader.load().await.unwrap();
         let before = place.requests();
         futures::future::try_join_all(wanted.iter().map(|key| reader.pull(&local, *key))).await.unwrap();
-        assert_eq!(place.requests() - before, requests);
+        assert_eq!(place.requests() - before, 1);
         assert!(wanted.iter().all(|key| local.find(key).is_some_and(|record| record.is_usable())));
         let all = keys.iter().filter(|key| local.find(key).is_some()).count();
         assert_eq!(all, if wanted.len() > 8 { 100 } else { wanted.len() }, "the rest comes when much is wanted");
@@ -386,7 +384,7 @@ async fn a_pack_under_another_name_is_not_used() {
 }
 
 #[tokio::test]
-async fn a_prune_deletes_what_no_label_stands_on_thirty_days_after_it_was_marked() {
+async fn a_prune_deletes_what_no_label_needs_thirty_days_after_it_was_marked() {
     let place = Place::new();
     let (kept, spare) = (place.push(1).await, place.push(2).await);
     let process = place.process(usize::MAX);

@@ -1,4 +1,4 @@
-//! Uploading entries that were made here, a few megabytes to a pack.
+//! Uploads entries that were made here, a few megabytes to a pack.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,7 @@ use super::pack::{ItemKind, PackBuilder, PartOrigin, SignedFooter, object_of};
 use super::signed::RemoteId;
 use crate::cache::{Lookup, now_ms, pack_entry, pack_text};
 use crate::digest::{ActionKey, Digest};
+use base::say;
 
 /// A pack of this size is complete.
 pub(super) const PACK_BYTES: usize = 4 << 20;
@@ -31,7 +32,7 @@ pub struct PushCounts {
 }
 
 impl PushCounts {
-    /// The sum of both.
+    /// Adds two counts.
     pub(super) fn plus(&self, other: &PushCounts) -> PushCounts {
         PushCounts {
             entries: self.entries + other.entries,
@@ -50,7 +51,7 @@ pub(super) struct Upload<'u> {
     pub(super) url: &'u str,
     pub(super) remote_id: RemoteId,
     pub(super) key: Option<&'u SigningKey>,
-    /// Of which part of a run it is.
+    /// The part of a run that uploads.
     pub(super) part: Option<PartOrigin>,
     /// Whether source texts are uploaded, too.
     pub(super) texts: bool,
@@ -63,9 +64,9 @@ pub(super) struct Upload<'u> {
 }
 
 impl Upload<'_> {
-    /// Uploads those of the entries that were made here and that the remote does not have. An entry that is damaged is
-    /// left out: the cache has reported it.
-    pub(super) async fn entries<C: Lookup>(&mut self, cache: &C, keys: &[ActionKey]) -> Result<(), RemoteError> {
+    /// Uploads the entries that were made here and that the remote does not have. Damaged entries are left out: the
+    /// cache has reported them.
+    pub(super) async fn push<C: Lookup>(&mut self, cache: &C, keys: &[ActionKey]) -> Result<(), RemoteError> {
         let mut pack = PackBuilder::default();
         let mut texts = Vec::new();
         for key in keys {
@@ -104,14 +105,22 @@ impl Upload<'_> {
     async fn write(&mut self, pack: PackBuilder) -> Result<(), RemoteError> {
         let items = pack.items().to_vec();
         let (signed, bytes) = pack.finish(self.remote_id, self.key, self.part, now_ms()).map_err(|error| {
-            RemoteError::failed("write to", self.url, format!("a footer cannot be encoded: {error}"))
+            RemoteError::failed(
+                "write to",
+                self.url,
+                say!("a footer cannot be encoded: {error}", "无法编码尾部：{error}"),
+            )
         })?;
         let (name, length) = (signed.name(), bytes.len() as u64);
         let object = ListedObject { name: object_of(&name), bytes: length, written: None };
         if self.remote.write_if_absent(&object.name, bytes).await? == WriteOutcome::Exists {
             let there = read_footer(self.remote, &object).await?;
             if there.is_ok_and(|there| there.name() != name) {
-                let what = format!("the content of the object {} does not match its name", object.name);
+                let what = say!(
+                    "the content of the object {} does not match its name",
+                    "对象 {} 的内容与其名称不符",
+                    object.name
+                );
                 return Err(RemoteError::failed("write to", self.url, what));
             }
         }

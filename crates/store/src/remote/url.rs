@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use base::locale::word;
 use base::named_enum;
 
 /// Where a remote is.
@@ -11,7 +12,7 @@ use base::named_enum;
 pub enum RemoteUrl {
     /// A folder of this machine or of a file server.
     Folder(PathBuf),
-    /// A bucket, or a web server.
+    /// A bucket of an object store.
     Bucket(BucketUrl),
     /// A web server, which is only read: scheme, host and path, without a slash at the end.
     Web(String),
@@ -22,7 +23,7 @@ pub enum RemoteUrl {
 pub struct BucketUrl {
     /// The service.
     pub store: StoreKind,
-    /// The name of the bucket, or the host.
+    /// The name of the bucket or container.
     pub bucket: String,
     /// Without slashes at its ends; empty for the whole bucket.
     pub prefix: String,
@@ -31,7 +32,7 @@ pub struct BucketUrl {
 named_enum! {
     /// The object stores, by the schemes of their URLs.
     pub enum StoreKind {
-        /// Amazon S3, and what speaks its protocol.
+        /// Amazon S3, and services with its protocol.
         S3 = "s3",
         /// Google Cloud Storage.
         GoogleCloudStorage = "gs",
@@ -45,17 +46,42 @@ named_enum! {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     #[error(
-        "a remote is fs:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, or https://HOST/PATH, \
-         which is only read"
+        "{}",
+        word(
+            "a remote is fs:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, or https://HOST/PATH, \
+         which is only read",
+            "远程缓存写作 fs:///FOLDER、s3://BUCKET/PREFIX、gs://BUCKET/PREFIX、az://CONTAINER/PREFIX，或只读的 https://HOST/PATH"
+        )
     )]
     Scheme,
-    #[error("credentials do not belong in the URL of a remote; set them in the environment")]
+    #[error(
+        "{}",
+        word(
+            "credentials do not belong in the URL of a remote; set them in the environment",
+            "远程缓存的 URL 中不可含有凭据；请放入环境变量"
+        )
+    )]
     Credentials,
-    #[error("a folder needs an absolute path: fs:///srv/compeval")]
+    #[error(
+        "{}",
+        word("a folder needs an absolute path: fs:///srv/compeval", "文件夹需要绝对路径：fs:///srv/compeval")
+    )]
     Relative,
-    #[error("expected the name of a bucket and a prefix of letters, digits, `-`, `_`, `.` and `/`")]
+    #[error(
+        "{}",
+        word(
+            "expected the name of a bucket and a prefix of letters, digits, `-`, `_`, `.` and `/`",
+            "应为存储桶名称，以及由字母、数字、`-`、`_`、`.` 和 `/` 组成的前缀"
+        )
+    )]
     Bucket,
-    #[error("http:// is for servers of this machine alone; use https://")]
+    #[error(
+        "{}",
+        word(
+            "http:// is for servers of this machine alone; use https://",
+            "http:// 只用于本机的服务器；请用 https://"
+        )
+    )]
     PlainHttp,
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{Noun, age, count, money};
+use crate::cli::format::{Noun, age, count, left, money, right};
 use crate::cli::project::{open_snapshot, open_store, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{BatchClosing, BatchIntent, ClosedBatch, Journal, JournalRecord, OpenBatch};
@@ -137,7 +137,15 @@ fn print(open: &[OpenBatch], console: &Console) {
         console.print(word("No open batches.", "没有进行中的批次。"));
         return;
     }
-    let head = format!("{:<18}{:<28}{:>9}{:>12}{:>9}  {}", "batch", "model", "requests", "at most", "age", "where");
+    let head = [
+        left(word("batch", "批次"), 18),
+        left(word("model", "模型"), 28),
+        right(word("requests", "请求"), 9),
+        right(word("at most", "至多"), 12),
+        right(word("age", "时长"), 9),
+        format!("  {}", word("where", "所在")),
+    ]
+    .concat();
     console.print(&console.paint(TextStyle::Strong, &head));
     for batch @ OpenBatch { intent, .. } in open {
         let BatchIntent { nonce, created, model, lines, .. } = intent;
@@ -145,6 +153,12 @@ fn print(open: &[OpenBatch], console: &Console) {
         let (model, at_most) = (model.to_string(), money(is_known.then(|| intent.reserved())));
         let since = age(now_ms().saturating_sub(*created) / 1000);
         let place = batch.place();
-        console.print(&format!("{nonce:<18}{model:<28}{:>9}{at_most:>12}{since:>9}  {place}", lines.len()));
+        console.print(&format!(
+            "{nonce:<18}{}{:>9}{}{}  {place}",
+            left(&model, 28),
+            lines.len(),
+            right(&at_most, 12),
+            right(&since, 9)
+        ));
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, a: &str, b: &str, console: &Console)
     let outputs = input_outputs(snapshot, &old, &new);
     let changes = new.meta.inputs.changes_since(&old.meta.inputs);
     let texts = text_of(snapshot, &old.record).zip(text_of(snapshot, &new.record));
-    let found = DiffJson {
+    let difference = DiffJson {
         a: old.record.key.to_string(),
         b: new.record.key.to_string(),
         a_status: status_line(&old.record),
@@ -73,7 +73,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, a: &str, b: &str, console: &Console)
         is_readable: texts.is_some(),
         output: texts.and_then(|(before, now)| compare_output(&old, &new, &before, &now)),
     };
-    console.report(&found, || page(console, &describe(&old, &new, &found, console)));
+    console.report(&difference, || page(console, &describe(&old, &new, &difference, console)));
     Ok(Exit::Done)
 }
 
@@ -121,16 +121,16 @@ type Outputs = HashMap<Digest, String>;
 fn input_outputs(snapshot: &CacheSnapshot, old: &LoadedEntry, new: &LoadedEntry) -> Outputs {
     let parts = old.meta.inputs.parts.iter().chain(&new.meta.inputs.parts);
     let mut wanted: HashSet<Digest> = parts.map(|(_, part)| part.digest).collect();
-    let mut found = Outputs::new();
+    let mut outputs = Outputs::new();
     for record in snapshot.records() {
         let EntryStatus::Output { out, state, .. } = &record.status else { continue };
         for digest in [Some(*out), *state].into_iter().flatten() {
             if wanted.remove(&digest) {
-                found.extend(text_of(snapshot, &record).map(|text| (digest, text)));
+                outputs.extend(text_of(snapshot, &record).map(|text| (digest, text)));
             }
         }
     }
-    found
+    outputs
 }
 
 fn same_output(old: &Record, new: &Record) -> Option<bool> {
@@ -151,7 +151,7 @@ fn compare_input(change: &InputChange, outputs: &Outputs) -> EntryDifference {
     difference(&change.part, old.map(DiffValue::from_part), new.map(DiffValue::from_part), hunks)
 }
 
-/// The text of an input: its own, or that of the output which it is.
+/// The text of an input: its own, or that of the earlier output that it is.
 fn input_text(part: Option<&InputPart>, outputs: &Outputs) -> Option<String> {
     let part = part?;
     part.text.clone().or_else(|| outputs.get(&part.digest).cloned())
@@ -208,43 +208,43 @@ fn line_style(line: &str) -> TextStyle {
     }
 }
 
-fn describe(old: &LoadedEntry, new: &LoadedEntry, found: &DiffJson, console: &Console) -> String {
+fn describe(old: &LoadedEntry, new: &LoadedEntry, difference: &DiffJson, console: &Console) -> String {
     let mut lines = vec![
         console.paint(TextStyle::Bad, &old.heading('-')),
         console.paint(TextStyle::Good, &new.heading('+')),
         String::new(),
     ];
-    let total = input_names(old, new, &found.inputs).len();
-    let heading = match found.inputs.len() {
+    let total = input_names(old, new, &difference.inputs).len();
+    let heading = match difference.inputs.len() {
         0 => say!("All {total} inputs are the same.", "全部 {total} 个输入相同。"),
         n => say!("{n} of {total} inputs differ", "{total} 个输入中 {n} 个不同"),
     };
     lines.push(console.paint(TextStyle::Strong, &heading));
-    lines.extend(found.inputs.iter().flat_map(|part| part.value_lines(console)));
-    for source in &found.sources {
+    lines.extend(difference.inputs.iter().flat_map(|part| part.value_lines(console)));
+    for source in &difference.sources {
         lines.push(format!("\n{}", console.paint(TextStyle::Strong, &source.part)));
         lines.extend(source.text_lines(console));
     }
     lines.push(String::new());
-    lines.extend(output_lines(found, console));
+    lines.extend(output_lines(difference, console));
     lines.join("\n")
 }
 
-fn output_lines(found: &DiffJson, console: &Console) -> Vec<String> {
-    match (&found.output, found.same_output) {
+fn output_lines(difference: &DiffJson, console: &Console) -> Vec<String> {
+    match (&difference.output, difference.same_output) {
         (Some(output), _) => {
             let mut lines = vec![console.paint(TextStyle::Strong, word("Output", "输出"))];
             lines.extend(output.text_lines(console));
             lines
         }
         (None, Some(true)) => vec![console.paint(TextStyle::Good, word("The outputs are the same.", "输出相同。"))],
-        (None, _) if found.is_readable => {
+        (None, _) if difference.is_readable => {
             vec![console.paint(TextStyle::Dim, word("The outputs have the same text.", "输出的文字相同。"))]
         }
         (None, _) => vec![
             console.paint(TextStyle::Strong, word("There are not two outputs to compare.", "没有可供比较的两个输出。")),
-            console.paint(TextStyle::Bad, &format!("- {}", found.a_status)),
-            console.paint(TextStyle::Good, &format!("+ {}", found.b_status)),
+            console.paint(TextStyle::Bad, &format!("- {}", difference.a_status)),
+            console.paint(TextStyle::Good, &format!("+ {}", difference.b_status)),
         ],
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::action::{InputPart, Repetition, Stage};
 use crate::cli::failure::{Failure, import_failure};
-use crate::cli::format::{age, duration, money, short_tokens, size};
+use crate::cli::format::{age, duration, left, money, short_tokens, size};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
@@ -40,7 +40,7 @@ pub(crate) fn model_of(meta: &EntryMeta) -> String {
         return say!("rule {rule}", "规则 {rule}");
     }
     let is_program = named_input(meta, "command").is_some();
-    if is_program { "program".to_owned() } else { "–".to_owned() }
+    if is_program { word("program", "程序").to_owned() } else { "–".to_owned() }
 }
 
 fn named_input<'m>(meta: &'m EntryMeta, name: &str) -> Option<&'m InputPart> {
@@ -64,6 +64,17 @@ pub(crate) fn status_of(status: &EntryStatus) -> &'static str {
         EntryStatus::Malformed { .. } => "unreadable",
         EntryStatus::Failed { .. } => "failed",
     }
+}
+
+/// The same in the language that is printed; JSON has the English word.
+pub(crate) fn status_word(status: &EntryStatus) -> &'static str {
+    let chinese = match status {
+        EntryStatus::Unparsed => "未读",
+        EntryStatus::Output { .. } => "输出",
+        EntryStatus::Malformed { .. } => "不可读",
+        EntryStatus::Failed { .. } => "失败",
+    };
+    word(status_of(status), chinese)
 }
 
 /// A time in milliseconds since 1970 as RFC 3339, to the second.
@@ -137,7 +148,7 @@ pub(crate) fn fault_of(record: &Record) -> Option<String> {
 
 /// The status of an entry, with the reason if it has no output.
 pub(crate) fn status_line(record: &Record) -> String {
-    let status = status_of(&record.status);
+    let status = status_word(&record.status);
     fault_of(record).map_or_else(|| status.to_owned(), |fault| format!("{status}: {fault}"))
 }
 
@@ -203,10 +214,7 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -
         let path = crate::plan::source_label(name, source.path.as_deref());
         lines.push((word("from", "来源"), say!("{path} as of {}", "{path}，版本 {}", source.digest.short())));
     }
-    lines
-        .into_iter()
-        .map(|(name, value)| format!("{}{value}", console.paint(TextStyle::Dim, &format!("{name:<9}"))))
-        .collect()
+    lines.into_iter().map(|(name, value)| format!("{}{value}", console.paint(TextStyle::Dim, &left(name, 9)))).collect()
 }
 
 /// An output as its stage displays it.

@@ -11,6 +11,7 @@ use crate::action::Stage;
 use crate::cli::failure::Failure;
 use crate::entries::{EntryMeta, EntryRecord};
 use crate::pipeline::suggest;
+use base::locale::word;
 use base::say;
 use store::cache::{Record, now_ms};
 
@@ -76,9 +77,9 @@ impl EntryFilter {
     /// Advice if nothing was found: the nearest name for the first one that no entry has.
     pub(super) fn advice(&self, names: &EntryNames) -> Option<String> {
         let parts = [
-            ("method", &self.wanted.method, &names.methods),
-            ("model", &self.wanted.model, &names.models),
-            ("fixture", &self.wanted.fixture, &names.fixtures),
+            (word("method", "方法"), &self.wanted.method, &names.methods),
+            (word("model", "模型"), &self.wanted.model, &names.models),
+            (word("fixture", "样本"), &self.wanted.fixture, &names.fixtures),
         ];
         let unknown = parts.into_iter().find_map(|(what, wanted, known)| {
             let wanted = wanted.as_ref().filter(|wanted| !known.contains(*wanted))?;

@@ -3,7 +3,7 @@
 use super::entry::{EntryJson, date_of, model_of, place_of};
 use super::filter::{CacheFilter, EntryFilter, EntryNames};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{Noun, age, count, money, short_tokens, size};
+use crate::cli::format::{Noun, age, count, cut, left, money, right, short_tokens, size};
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
 use crate::entries::{EntryLookup, EntryMeta};
 use base::locale::word;
@@ -92,12 +92,11 @@ impl<'c> EntryList<'c> {
         let age = age(self.now.saturating_sub(record.created) / 1000);
         let line = if self.console.is_narrow() {
             let place = cut(&place, self.console.width() - 2);
-            format!("{key:<12}  {stage:<8}  {bytes:>7}  {cost:>8}  {age:>6}\n  {place}")
+            format!("{key:<12}  {stage:<8}  {bytes:>7}  {}  {}\n  {place}", right(&cost, 8), right(&age, 6))
         } else {
-            let (model, day) = (cut(&model_of(meta), 22), date_of(day));
-            format!(
-                "{key:<12}  {stage:<8}  {model:<22}  {bytes:>7}  {tokens:>11}  {cost:>8}  {age:>6}  {day:<10}  {place}"
-            )
+            let (model, day) = (left(&cut(&model_of(meta), 22), 22), date_of(day));
+            let (cost, age) = (right(&cost, 8), right(&age, 6));
+            format!("{key:<12}  {stage:<8}  {model}  {bytes:>7}  {tokens:>11}  {cost}  {age}  {day:<10}  {place}")
         };
         match record.status {
             EntryStatus::Output { .. } | EntryStatus::Unparsed => line,
@@ -146,12 +145,4 @@ fn head() -> &'static str {
 
 fn narrow_head() -> &'static str {
     word("key           stage        size      cost     age", "键            阶段         大小      费用    时长")
-}
-
-/// The beginning of a text that is too long for its column.
-fn cut(text: &str, width: usize) -> String {
-    match text.char_indices().nth(width) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
-    }
 }

@@ -136,13 +136,13 @@ fn verify(cache: &Path, console: &Console) -> Result<Exit, Failure> {
     }
     let lost: u64 = reports.iter().map(|report| report.lost.len() as u64).sum();
     let places = count(reports.len() as u64, Noun::DamagedPlace);
-    let were = if reports.len() == 1 { "was" } else { "were" };
-    let sound = format!("{}, {}", count(entries, Noun::Entry), size(bytes));
+    let were = if reports.len() == 1 { word("was", "") } else { word("were", "") };
+    let sound = say!("{}, {}", "{}，{}", count(entries, Noun::Entry), size(bytes));
     let verdict = match reports.is_empty() {
         true => console.paint(TextStyle::Good, &say!("No damage found: {sound}.", "未发现损坏：{sound}。")),
         false => say!(
             "{} {were} found and removed, {} lost; the rest is intact: {sound}.",
-            "{}{were}，丢失 {}；其余完好：{sound}。",
+            "发现并删除 {}{were}，丢失 {}；其余完好：{sound}。",
             console.paint(TextStyle::Bad, &places),
             count(lost, Noun::Entry),
         ),

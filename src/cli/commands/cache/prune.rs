@@ -15,7 +15,7 @@ use super::stats::{EntryTotals, sources_of_labels};
 use crate::action::{ActionKey, Digest, Stage};
 use crate::cli::args::{Common, REMOTE, SelectArgs};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, duration, size};
+use crate::cli::format::{Noun, count, duration, left, right, size};
 use crate::cli::project::{ProjectOptions, open_project, open_store, print_notices, read_project};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
@@ -28,7 +28,7 @@ use base::locale::word;
 use base::say;
 use base::units::Usd;
 use models::{ModelRef, Prices};
-use store::cache::{CacheSnapshot, LockHolder, Lookup, Record, Store, disk_bytes, prune_without_room};
+use store::cache::{CacheSnapshot, Lookup, Record, Store, disk_bytes, prune_without_room};
 
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
@@ -138,7 +138,7 @@ pub(super) fn run(common: &Common, paths: &ProjectPaths, args: &PruneArgs, conso
             plan = PrunePlan { disk: before, ..PrunePlan::default() };
             let keys = plan.preview(&snapshot, &prices, candidates, criteria.most);
             drop(snapshot);
-            prune_without_room(&paths.cache, &LockHolder { command: this_command() }, &keys, &sources)?;
+            prune_without_room(&paths.cache, &this_command(), &keys, &sources)?;
         } else {
             pruned?;
         }
@@ -392,7 +392,7 @@ impl PrunePlan {
     fn add<L: Lookup>(&mut self, lookup: &L, prices: &Prices, records: &[Record]) {
         for record in records {
             let meta = lookup.meta(record).ok();
-            let model = meta.as_ref().map_or_else(|| "(damaged)".to_owned(), model_of);
+            let model = meta.as_ref().map_or_else(|| word("(damaged)", "（已损坏）").to_owned(), model_of);
             let asked = meta.and_then(|meta| ModelRef::parse(meta.requested_model.as_deref()?));
             let cost = record.cost.or_else(|| prices.cost(&asked?, &record.usage));
             self.all.add(record, cost);
@@ -445,7 +445,13 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
     }
     for PruneGroup { stage, model, sums } in &plan.groups {
         let entries = count(sums.entries, Noun::Entry);
-        console.print(&format!("  {stage:<9} {model:<24} {entries:>14} {:>9}   {}", size(sums.bytes), sums.money()));
+        console.print(&format!(
+            "  {stage:<9} {} {} {:>9}   {}",
+            left(model, 24),
+            right(&entries, 14),
+            size(sums.bytes),
+            sums.money()
+        ));
     }
     let head = match (plan.dry_run, plan.is_least) {
         (true, false) => console.paint(TextStyle::Warning, word("Would remove:", "将删除：")),

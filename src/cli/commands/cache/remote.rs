@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::entry::snapshot;
 use crate::action::ActionKey;
-use crate::cli::failure::{Exit, Failure, NEW_KEY};
-use crate::cli::format::{Noun, count, size};
+use crate::cli::failure::{Exit, Failure, new_key};
+use crate::cli::format::{Noun, count, left, size};
 use crate::cli::project::{open_store, print_notices};
 use crate::cli::remote::{RemoteArgs, SIGNING_KEY};
 use crate::cli::terminal::{Console, TextStyle};
@@ -59,8 +59,11 @@ pub(super) fn push(
     let keys = keys_to_share(&snapshot, &paths.results, label)?;
     let shared = args.writing().required(&paths.remote)?;
     if !shared.is_written() {
-        return Err(Failure::input(word("the remote is only read", "远程缓存为只读"))
-            .hinted(say!("--remote-mode write; {NEW_KEY}", "--remote-mode write；{NEW_KEY}")));
+        return Err(Failure::input(word("the remote is only read", "远程缓存为只读")).hinted(say!(
+            "--remote-mode write; {}",
+            "--remote-mode write；{}",
+            new_key()
+        )));
     }
     let pushed = block_on(async {
         shared.load().await?;
@@ -113,7 +116,7 @@ pub(super) fn pull(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -
     Ok(Exit::Done)
 }
 
-/// Marks and deletes in the remote. Who may upload may do that.
+/// Marks and deletes packs in the remote. Whoever may upload may do this.
 pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, console: &Console) -> Result<Exit, Failure> {
     let shared = args.required(&paths.remote)?;
     if !is_dry && !shared.is_written() {
@@ -124,7 +127,7 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
     let RemotePruneCounts { labels, kept, marked, waiting, deleted, deleted_bytes, records } =
         block_on(shared.prune(is_dry))?;
     let would = if is_dry { word("Would mark", "将标记") } else { word("Marked", "已标记") };
-    let and = if is_dry { "delete" } else { "deleted" };
+    let and = if is_dry { word("delete", "删除") } else { word("deleted", "删除") };
     console.print(&say!(
         "{would} {} and {and} {} ({}). {} marked earlier; {} stay for {}.",
         "{would} {}，{and} {}（{}）。先前已标记 {}；{} 保留 {}。",
@@ -173,21 +176,22 @@ pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) 
     });
     console.report(&json, || {
         console.print(&console.paint(TextStyle::Strong, &summary.url));
-        let all = say!("{} in {}", "{}，{}", count(summary.entries, Noun::Entry), count(summary.packs, Noun::Pack));
-        console.print(&say!("{all}, {} (list {})", "{all}，{}（列表 {}）", size(summary.bytes), summary.list.short()));
+        let total = say!("{} in {}", "{}，{}", count(summary.entries, Noun::Entry), count(summary.packs, Noun::Pack));
+        console.print(&say!(
+            "{total}, {} (list {})",
+            "{total}，{}（列表 {}）",
+            size(summary.bytes),
+            summary.list.short()
+        ));
         for (name, (entries, packs)) in &summary.writers {
-            let entries = count(*entries, Noun::Entry);
-            console.print(&say!(
-                "  {name:<16}  {entries} in {}",
-                "  {name:<16}  {entries}，{}",
-                count(*packs, Noun::Pack)
-            ));
+            let (name, entries) = (left(name, 16), count(*entries, Noun::Entry));
+            console.print(&say!("  {name}  {entries} in {}", "  {name}  {entries}，{}", count(*packs, Noun::Pack)));
         }
     });
     Ok(Exit::Done)
 }
 
-/// What a result set needs, or everything.
+/// The keys of the entries that a result set needs, or of all entries.
 fn keys_to_share(snapshot: &CacheSnapshot, results: &Path, label: Option<&str>) -> Result<Vec<ActionKey>, Failure> {
     let keys = match label {
         Some(label) => keys_of(results, label)?,

@@ -3,8 +3,9 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::entry::{EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_of};
+use super::entry::{EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_word};
 use crate::cli::failure::{Exit, Failure};
+use crate::cli::format::{display_width, left};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
 use base::locale::word;
@@ -100,7 +101,10 @@ fn describe(
     lines.push(console.paint(TextStyle::Dim, &record.key.to_string()));
     lines.extend(provenance(console, record, meta));
     if let Some(fault) = fault_of(record) {
-        lines.push(format!("{} {fault}", console.paint(TextStyle::Bad, &format!("{}:", status_of(&record.status)))));
+        lines.push(format!(
+            "{} {fault}",
+            console.paint(TextStyle::Bad, &say!("{}:", "{}：", status_word(&record.status)))
+        ));
     }
     if inputs {
         lines.push(format!("\n{}", console.paint(TextStyle::Strong, word("Inputs", "输入"))));
@@ -111,7 +115,7 @@ fn describe(
         Some(EntryOutput::Grades(grades)) => {
             lines.push(format!("\n{}", console.paint(TextStyle::Strong, word("Grades", "评分"))));
             for (criterion, score, reason) in grades {
-                lines.push(format!("  {criterion:<28} {}", console.paint(TextStyle::Strong, score)));
+                lines.push(format!("  {} {}", left(criterion, 28), console.paint(TextStyle::Strong, score)));
                 let options =
                     textwrap::Options::new(console.width()).initial_indent("      ").subsequent_indent("      ");
                 lines.push(console.paint(TextStyle::Dim, &textwrap::fill(reason, options)));
@@ -132,11 +136,11 @@ fn heading(record: &Record, meta: &EntryMeta, console: &Console) -> String {
 
 /// The inputs of an entry, one line each: name, digest, and the value if it is short.
 pub(crate) fn input_lines(meta: &EntryMeta, console: &Console) -> Vec<String> {
-    let width = meta.inputs.parts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let width = meta.inputs.parts.iter().map(|(name, _)| display_width(name)).max().unwrap_or(0);
     let lines = meta.inputs.parts.iter().map(|(name, part)| {
         let text = first_words(part.text.as_deref(), console.width().saturating_sub(width + 18).max(20));
         let digest = console.paint(TextStyle::Dim, &part.digest.short());
-        format!("  {name:<width$}  {digest}  {text}").trim_end().to_owned()
+        format!("  {}  {digest}  {text}", left(name, width)).trim_end().to_owned()
     });
     lines.collect()
 }
@@ -144,7 +148,7 @@ pub(crate) fn input_lines(meta: &EntryMeta, console: &Console) -> Vec<String> {
 /// A text on one line, cut at `width`; nothing where it is not stored.
 fn first_words(text: Option<&str>, width: usize) -> String {
     let text = match text {
-        Some("") => "(empty)".to_owned(),
+        Some("") => word("(empty)", "（空）").to_owned(),
         text => text.map(one_line).unwrap_or_default(),
     };
     match textwrap::wrap(&text, width).first() {

@@ -152,7 +152,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -
         let header = snapshot.header(&record).ok();
         named.extend(header.iter().flat_map(EntryHeader::texts));
         let meta = header.and_then(EntryMeta::from_header);
-        let model = meta.map_or_else(|| "(damaged)".to_owned(), |meta| model_of(&meta));
+        let model = meta.map_or_else(|| word("(damaged)", "（已损坏）").to_owned(), |meta| model_of(&meta));
         stats.total.add(&record, record.cost);
         stats.by_stage.entry(record.stage_name().to_owned()).or_default().add(&record, record.cost);
         stats.by_model.entry(model).or_default().add(&record, record.cost);

@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, percent};
+use crate::cli::format::{Noun, count, dimension_name, percent};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
 use crate::results::{
     AgreementResult, FolderError, HumanGrades, JudgeAgreement, blind_sheet, compare_judges, find_results,
 };
-use base::files::write_whole;
+use base::files::{system_words, write_whole};
 use base::locale::word;
 use base::say;
 use stats::thresholds::MIN_PAIRS;
@@ -56,7 +56,8 @@ pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &C
 
 fn read_grades(path: &Path) -> Result<HumanGrades, Failure> {
     let bytes = std::fs::read(path).map_err(|error| {
-        Failure::input(say!("cannot read {}: {error}", "无法读取 {}：{error}", path.display()))
+        let why = system_words(&error);
+        Failure::input(say!("cannot read {}: {why}", "无法读取 {}：{why}", path.display()))
             .hinted(word("a CSV file of human grades", "人工评分的 CSV 文件"))
     })?;
     HumanGrades::parse(&path.display().to_string(), &bytes).map_err(Failure::Problems)
@@ -125,8 +126,8 @@ fn page(judge: &JudgeAgreement, console: &Console) -> String {
         Column::Right(word("kappa", "卡帕")),
         Column::Right(word("judge − human", "评审 − 人工")),
     ];
-    let dimensions = judge.dimensions.iter().map(|(dimension, found)| line(dimension.name(), found));
-    let table = render_table(&columns, dimensions.chain([line("all", &judge.pooled)]), console.width());
+    let dimensions = judge.dimensions.iter().map(|(dimension, found)| line(dimension_name(*dimension), found));
+    let table = render_table(&columns, dimensions.chain([line(word("all", "全部"), &judge.pooled)]), console.width());
     let name = judge.judge.as_deref().unwrap_or(word("panel (median)", "评审组（中位数）"));
     let itself = match judge.against_itself {
         Some(spread) => say!(

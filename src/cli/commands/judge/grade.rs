@@ -78,7 +78,7 @@ fn read_request(common: &Common, file: &Path) -> Result<GradingRequest, Failure>
     GradingRequest::read(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
 }
 
-/// Leaves the judge that grades: the one that is named, or the only one.
+/// Keeps only the judge that grades: the one that is named, or the only one.
 fn keep_judge(pipeline: &mut Pipeline, named: Option<&str>) -> Result<(), Failure> {
     let names: Vec<String> = pipeline.judges.iter().map(|judge| judge.name.0.to_string()).collect();
     match named {
@@ -113,23 +113,23 @@ fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<
     require_prices(&allowance, pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
     let store = open_store(&pipeline.cache, console)?;
     pipeline.sources.iter().for_each(|source| store.text(source.digest, &source.text));
-    let mut hearing = RunLog::new(console);
-    let orders = EngineOptions {
+    let mut run_log = RunLog::new(console);
+    let options = EngineOptions {
         selftests_only: true,
         allow_weak_judge: true,
         budget: Arc::new(Budget::new(allowance)),
         trusted: RemoteArgs::default().trusted(&pipeline.remote)?,
         shared: RemoteArgs::default().connect_for_run(&pipeline.remote, console)?,
         reports_access: !console.is_quiet,
-        stop: Some(hearing.screen.stop()),
+        stop: Some(run_log.screen.stop()),
         ..EngineOptions::default()
     };
     let ended = run_matrix(
         pipeline,
         &store,
-        &orders,
+        &options,
         None,
-        &Listening::new(&mut |event: &Event<'_>| hearing.on_event(event)),
+        &Listening::new(&mut |event: &Event<'_>| run_log.on_event(event)),
         None,
     )?;
     store.sync()?;
@@ -138,7 +138,7 @@ fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<
         print(pipeline, grades, console);
         return Ok(Exit::Done);
     }
-    print_failures(&hearing.failures, usize::MAX, console);
+    print_failures(&run_log.failures, usize::MAX, console);
     if let Some(reached) = ended.budget {
         console.eprint(&budget_message(reached));
     }

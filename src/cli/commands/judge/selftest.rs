@@ -47,8 +47,8 @@ struct SelftestJson<'a> {
     usd: Option<Usd>,
 }
 
-/// Reads cases of the user's own.
-fn own_cases(path: &Path) -> Result<SelfTest, Failure> {
+/// Reads the user's own cases.
+fn read_cases(path: &Path) -> Result<SelfTest, Failure> {
     let text = read_text(path).map_err(|error| Failure::input(chain(&error)))?;
     let source = SourceFile { path: path.display().to_string(), digest: Digest::hash(&text), text: text.into() };
     read_selftest(&source.text).map_err(|fault| Problems(vec![Problem::from_fault(fault, &source)]).into())
@@ -66,7 +66,7 @@ pub(super) fn run(
     let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };
     let mut pipeline = open_project(common, &select, opening, console)?;
     if let Some(cases) = cases {
-        pipeline.selftest = Arc::new(own_cases(&given(common, cases))?);
+        pipeline.selftest = Arc::new(read_cases(&given(common, cases))?);
     }
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
     let prices = Prices::new(pipeline.prices.clone());
@@ -78,36 +78,36 @@ pub(super) fn run(
     }
     let remote = remote.writing();
     let shared = remote.connect_for_run(&pipeline.remote, console)?;
-    let mut hearing = RunLog::new(console);
-    let orders = EngineOptions {
+    let mut run_log = RunLog::new(console);
+    let options = EngineOptions {
         selftests_only: true,
         allow_weak_judge: true,
         budget: Arc::new(Budget::new(allowance)),
         trusted: remote.trusted(&pipeline.remote)?,
         shared,
         reports_access: !console.is_quiet,
-        stop: Some(hearing.screen.stop()),
+        stop: Some(run_log.screen.stop()),
         ..EngineOptions::default()
     };
     let ended = run_matrix(
         &pipeline,
         &store,
-        &orders,
+        &options,
         None,
-        &Listening::new(&mut |event: &Event<'_>| hearing.on_event(event)),
+        &Listening::new(&mut |event: &Event<'_>| run_log.on_event(event)),
         None,
     )?;
     store.sync()?;
     print_notices(&store, console);
-    print(&pipeline, &hearing, &ended, orders.budget.spent().usd, console);
-    let exit = exit_of(&ended, &hearing, console);
+    print(&pipeline, &run_log, &ended, options.budget.spent().usd, console);
+    let exit = exit_of(&ended, &run_log, console);
     Ok(exit)
 }
 
 /// The cases that could not be completed for reasons other than the judge's grading. A judge that repeats itself until
 /// the token limit did reply, and would do no better if asked again.
-fn unasked<'h>(hearing: &'h RunLog, judge: &str) -> Vec<&'h str> {
-    let calls = hearing.failures.iter().filter(|failure| is_unasked(failure));
+fn unasked<'h>(run_log: &'h RunLog, judge: &str) -> Vec<&'h str> {
+    let calls = run_log.failures.iter().filter(|failure| is_unasked(failure));
     calls
         .filter_map(|failure| match &failure.place {
             Place::Selftest { judge: named, case } if named == judge => Some(case.as_str()),
@@ -116,18 +116,18 @@ fn unasked<'h>(hearing: &'h RunLog, judge: &str) -> Vec<&'h str> {
         .collect()
 }
 
-fn print(pipeline: &Pipeline, hearing: &RunLog, ended: &RunOutcome, usd: Option<Usd>, console: &Console) {
+fn print(pipeline: &Pipeline, run_log: &RunLog, ended: &RunOutcome, usd: Option<Usd>, console: &Console) {
     let tested: Vec<Tested<'_>> = (pipeline.judges.iter())
         .filter_map(|judge| {
             let name = &*judge.name.0;
-            let verdict = hearing.verdicts.get(name)?;
-            let (model, unasked) = (judge.model.reference.to_string(), unasked(hearing, name));
+            let verdict = run_log.verdicts.get(name)?;
+            let (model, unasked) = (judge.model.reference.to_string(), unasked(run_log, name));
             let is_named = ended.untested.iter().any(|untested| untested.judge == name);
             let completed = unasked.is_empty() && ended.skipped == 0 && !is_named;
             Some(Tested { judge: name, model, verdict, unasked, completed })
         })
         .collect();
-    let (executed, cached) = (hearing.executed, hearing.cached);
+    let (executed, cached) = (run_log.executed, run_log.cached);
     console.report(&SelftestJson { judges: &tested, executed, cached, usd }, || {
         tested.iter().for_each(|tested| console.print(&page(tested, console)));
         console.note(&say!(
@@ -136,7 +136,7 @@ fn print(pipeline: &Pipeline, hearing: &RunLog, ended: &RunOutcome, usd: Option<
             cost(usd)
         ));
     });
-    print_failures(&hearing.failures, usize::MAX, console);
+    print_failures(&run_log.failures, usize::MAX, console);
 }
 
 fn page(tested: &Tested<'_>, console: &Console) -> String {
@@ -176,7 +176,7 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     let graded =
         say!("{} of {} labels graded as they should be", "{}/{} 个标注按应有的评分", verdict.correct, verdict.labels);
     let unqualified: Vec<&DimensionResult> = verdict.unqualified().collect();
-    let names: Vec<&str> = unqualified.iter().map(|result| result.dimension.name()).collect();
+    let names: Vec<&str> = unqualified.iter().map(|result| dimension_name(result.dimension)).collect();
     let mut lines = match (verdict.may_grade, tested.completed) {
         (true, _) if unqualified.is_empty() => {
             vec![format!("{} {graded}", console.paint(TextStyle::Good, word("passed:", "通过：")))]
@@ -202,11 +202,21 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
         lines.extend(verdict.failures.iter().map(|failure| format!("  {failure}")));
         for result in unqualified {
             if verdict.may_grade {
-                lines.push(format!("  {}: {}", result.dimension, result.failures.join("; ")));
+                lines.push(say!(
+                    "  {}: {}",
+                    "  {}：{}",
+                    dimension_name(result.dimension),
+                    result.failures.join(word("; ", "；"))
+                ));
             }
             let cases: Vec<&str> = result.misses.iter().map(|case| case.0.as_str()).collect();
             if !cases.is_empty() {
-                lines.push(say!("  {} missed: {}", "  {} 误判：{}", result.dimension, cases.join(", ")));
+                lines.push(say!(
+                    "  {} missed: {}",
+                    "  {} 误判：{}",
+                    dimension_name(result.dimension),
+                    cases.join(", ")
+                ));
             }
         }
     }
@@ -218,7 +228,7 @@ fn is_unasked(failure: &FailedAction) -> bool {
     failure.class.is_some_and(|class| !class.was_answered())
 }
 
-fn exit_of(ended: &RunOutcome, hearing: &RunLog, console: &Console) -> Exit {
+fn exit_of(ended: &RunOutcome, run_log: &RunLog, console: &Console) -> Exit {
     if ended.interrupted {
         return Exit::Interrupted;
     }
@@ -232,12 +242,12 @@ fn exit_of(ended: &RunOutcome, hearing: &RunLog, console: &Console) -> Exit {
     if !ended.weak_judges.is_empty() {
         return Exit::Error;
     }
-    if ended.skipped > 0 || !ended.untested.is_empty() || hearing.failures.iter().any(is_unasked) {
+    if ended.skipped > 0 || !ended.untested.is_empty() || run_log.failures.iter().any(is_unasked) {
         console.eprint(word(
             "the judge could not be asked about every case; run it again when it can",
             "评审未能回答所有例子；待其可用时请重新运行",
         ));
         return Exit::Incomplete;
     }
-    if hearing.verdicts.values().all(|verdict| verdict.may_grade) { Exit::Done } else { Exit::Error }
+    if run_log.verdicts.values().all(|verdict| verdict.may_grade) { Exit::Done } else { Exit::Error }
 }

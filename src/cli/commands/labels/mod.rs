@@ -12,7 +12,7 @@ use crate::action::Digest;
 use crate::cli::args::Common;
 use crate::cli::commands::report::refresh_result_index;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{left, right};
+use crate::cli::format::{display_width, left, right};
 use crate::cli::project::project_paths_of;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::report::short_time;
@@ -142,7 +142,7 @@ fn print(found: &[LabelJson], console: &Console) {
         return console
             .note(word("There are no results; `compeval run` makes some.", "还没有结果；`compeval run` 可产生结果。"));
     }
-    let width = found.iter().map(|label| label.label.chars().count()).max().unwrap_or(0).max(5);
+    let width = found.iter().map(|label| display_width(&label.label)).max().unwrap_or(0).max(5);
     let when = match console.is_narrow() {
         true => String::new(),
         false => format!("{}  {}  ", left(word("began (UTC)", "开始（UTC）"), 16), left(word("design", "设计"), 12)),
@@ -190,7 +190,7 @@ fn line(label: &LabelJson, width: usize, console: &Console) -> String {
     }
     let outcome = console.paint(meaning, &outcome);
     let when = if console.is_narrow() { String::new() } else { format!("{began:<16}  {:<12}  ", label.design) };
-    format!("{:<width$}  {when}{cells:>13}  {outcome}  {best}{notes}", label.label)
+    format!("{}  {when}{cells:>13}  {outcome}  {best}{notes}", left(&label.label, width))
 }
 
 /// The folders of all labels; an error for the first that does not exist, before anything is changed.

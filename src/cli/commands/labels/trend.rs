@@ -1,12 +1,10 @@
 //! `labels trend`: scores of result sets over time and commits.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indexmap::IndexMap;
 use serde::Deserialize;
-use unicode_width::UnicodeWidthStr;
 
 use crate::action::Digest;
 use crate::cli::args::{Common, OUTPUT};
@@ -14,8 +12,8 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::given;
 use crate::cli::terminal::{Column, Console, render_table};
 use crate::report::{
-    TrendPoint, TrendScore, incomplete, score_text, short_commit, short_time, trend_dimension_name, trend_dimensions,
-    trend_methods, trend_page,
+    StyledText, TextStyle, TrendPoint, TrendScore, incomplete, score_text, short_commit, short_time,
+    trend_dimension_name, trend_dimensions, trend_methods, trend_page,
 };
 use crate::results::{Design, Manifest, OVERALL, Outcome, ResultsFolder, labels, names, open_results};
 use base::files::{FileError, read_text, write_whole};
@@ -69,18 +67,19 @@ pub(super) fn run(common: &Common, results: &Path, args: &TrendArgs, console: &C
     Ok(Exit::Done)
 }
 
-/// The result sets that were asked for, each once.
-fn folders(results: &Path, asked: &[String]) -> Result<Vec<ResultsFolder>, Failure> {
+/// The requested result sets, each once.
+fn folders(results: &Path, patterns: &[String]) -> Result<Vec<ResultsFolder>, Failure> {
     let known = labels(results)?;
     let mut folders: Vec<ResultsFolder> = Vec::new();
 
-    let asked: Vec<&str> = if asked.is_empty() { vec!["*"] } else { asked.iter().map(String::as_str).collect() };
-    for pattern in asked {
-        let meant = known.iter().filter(|label| {
+    let patterns: Vec<&str> =
+        if patterns.is_empty() { vec!["*"] } else { patterns.iter().map(String::as_str).collect() };
+    for pattern in patterns {
+        let matching = known.iter().filter(|label| {
             let mut names = [label.as_str()].into_iter().chain(label.successor());
             names.any(|name| name == pattern || matches(pattern, name))
         });
-        let mut found: Vec<ResultsFolder> = meant.map(|label| ResultsFolder::new(results, label)).collect();
+        let mut found: Vec<ResultsFolder> = matching.map(|label| ResultsFolder::new(results, label)).collect();
         if found.is_empty() && !pattern.contains('*') {
             found.push(open_results(results, pattern)?);
         }
@@ -103,7 +102,7 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// What is read of `summary.json`.
+/// The part of `summary.json` that is read.
 #[derive(Deserialize)]
 struct StoredSummary {
     methods: IndexMap<String, StoredMethod>,
@@ -119,8 +118,8 @@ impl StoredMethod {
     fn scores(&self) -> Vec<(String, TrendScore)> {
         let overall = (OVERALL.to_owned(), self.overall);
         let dimensions = self.dimensions.iter().map(|(name, level)| (name.clone(), *level));
-        let all = [overall].into_iter().chain(dimensions);
-        all.filter_map(|(name, level)| Some((name, level.score()?))).collect()
+        let levels = [overall].into_iter().chain(dimensions);
+        levels.filter_map(|(name, level)| Some((name, level.score()?))).collect()
     }
 }
 
@@ -195,39 +194,39 @@ fn point(manifest: Manifest, summary: &StoredSummary, measured_otherwise: bool) 
 }
 
 fn table(points: &[TrendPoint], method: Option<&str>, console: &Console) -> String {
-    let starts: Vec<Vec<String>> = points.iter().map(start).collect();
-    let start_width: usize = (0..3).map(|at| widest(starts.iter().filter_map(|row| row.get(at)))).sum();
-    let scores = score_columns(points, method);
-    let widths: Vec<usize> = scores.iter().map(widest).collect();
-
-    let tables = parts(&widths, console.width().saturating_sub(start_width)).into_iter().map(|part| {
-        let shown = scores.get(part).unwrap_or_default();
-        let mut headings = vec![
-            Column::Left(word("label", "标签")),
-            Column::Left(word("began (UTC)", "开始（UTC）")),
-            Column::Left(word("commit", "提交")),
-        ];
-        headings.extend(shown.iter().filter_map(|column| column.first()).map(|name| Column::Right(name)));
-        let rows = starts.iter().enumerate().map(|(row, start)| {
-            let own = shown.iter().filter_map(|column| column.get(row + 1));
-            start.iter().chain(own).cloned().collect()
-        });
-        render_table(&headings, rows, console.width())
+    let names: Vec<String> = points.iter().map(name).collect();
+    let times = points.iter().map(|point| short_time(&point.started));
+    let commits = points.iter().map(short_commit);
+    let mut columns: Vec<Vec<String>> = vec![
+        [word("began (UTC)", "开始（UTC）").to_owned()].into_iter().chain(times).collect(),
+        [word("commit", "提交").to_owned()].into_iter().chain(commits).collect(),
+    ];
+    columns.extend(score_columns(points, method));
+    let headings = columns.iter().filter_map(|column| column.first()).map(|heading| Column::Right(heading));
+    let headings: Vec<Column<'_>> = [Column::Left(word("label", "标签"))].into_iter().chain(headings).collect();
+    let rows = names.iter().enumerate().map(|(row, name)| {
+        let own = columns.iter().filter_map(|column| column.get(row + 1));
+        [name].into_iter().chain(own).cloned().collect()
     });
-    let mut text = tables.collect::<Vec<String>>().join("\n\n");
+    let mut text = render_table(&headings, rows, console.width());
     if points.iter().any(|point| point.measured_otherwise) {
-        text.push_str(
-            word("\n\n≠ the fixtures, the questions, the rubric, the answerer or the judge changed: scores from here on cannot be \
-             compared with those above.", "\n\n≠ 样本、问题、评分细则、作答模型或评审有变：此后的得分不能与上面的比较。"),
+        let mut note = StyledText::default();
+        let sentence = word(
+            "≠ the fixtures, the questions, the rubric, the answerer or the judge changed: scores from here on cannot be \
+             compared with those above.",
+            "≠ 样本、问题、评分细则、作答模型或评审有变：此后的得分不能与上面的比较。",
         );
+        note.paragraph(TextStyle::Plain, sentence, console.width());
+        text.push_str("\n\n");
+        text.push_str(note.plain().trim_end());
     }
     text
 }
 
-/// Label, time and commit.
-fn start(point: &TrendPoint) -> Vec<String> {
+/// The label, with marks.
+fn name(point: &TrendPoint) -> String {
     let mark = if point.measured_otherwise { "≠ " } else { "" };
-    vec![format!("{mark}{}{}", point.label, incomplete(point)), short_time(&point.started), short_commit(point)]
+    format!("{mark}{}{}", point.label, incomplete(point))
 }
 
 /// Columns of scores under their headings: of all methods, or of the dimensions of one.
@@ -249,41 +248,9 @@ fn score_column(points: &[TrendPoint], heading: &str, method: &str, name: &str) 
     [heading.to_owned()].into_iter().chain(scores).collect()
 }
 
-/// The room that a column takes.
-fn widest<'t>(texts: impl IntoIterator<Item = &'t String>) -> usize {
-    texts.into_iter().map(|text| text.width() + GAP).max().unwrap_or(0)
-}
-
-/// The room between two columns.
-const GAP: usize = 2;
-
-/// Columns of these widths, shared out among tables that are at most `available` wide; each has at least one.
-fn parts(widths: &[usize], available: usize) -> Vec<Range<usize>> {
-    let mut parts: Vec<Range<usize>> = Vec::new();
-    let mut used = 0;
-    for (at, width) in widths.iter().enumerate() {
-        match parts.last_mut() {
-            Some(part) if used + width <= available => part.end = at + 1,
-            _ => {
-                parts.push(at..at + 1);
-                used = 0;
-            }
-        }
-        used += width;
-    }
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_are_shared_out_among_tables_that_fit() {
-        assert_eq!(parts(&[19, 19, 19, 19], 57), [0..3, 3..4]);
-        assert_eq!(parts(&[80, 10, 10], 57), [0..1, 1..3], "a column that is too wide stands alone");
-        assert!(parts(&[], 57).is_empty());
-    }
 
     #[test]
     fn a_star_stands_for_any_text() {

@@ -1,5 +1,5 @@
-//! The text of `observe --economics`: the bill, the worst compactions, the back-test, and cost against threshold if that
-//! holds.
+//! The text of `observe --economics`: the bill, the worst compactions, the back-test, and, if that holds, cost against
+//! threshold.
 
 use std::collections::BTreeMap;
 
@@ -141,7 +141,7 @@ fn back_test(economics: &Economics) -> Option<String> {
     })
 }
 
-/// What is not known because clocks went back.
+/// Says what is not known because clocks went back.
 fn clock_faults(economics: &Economics) -> Option<String> {
     let ClockFaults { sessions, requests } = economics.clock_faults;
     (requests > 0).then(|| {
@@ -169,11 +169,11 @@ fn methods(economics: &Economics, console: &Console) -> String {
         Column::Right(word("difference", "差值")),
     ];
     let table = render_table(&columns, economics.methods.iter().map(row), console.width());
-    let own: Vec<String> = economics.methods.iter().filter_map(at_trigger).collect();
-    let own = if own.is_empty() { String::new() } else { format!("\n{}", own.join("\n")) };
+    let at_triggers: Vec<String> = economics.methods.iter().filter_map(at_trigger).collect();
+    let at_triggers = if at_triggers.is_empty() { String::new() } else { format!("\n{}", at_triggers.join("\n")) };
     say!(
-        "Cost against threshold; flat is where it is within 2% of the least:\n{table}{own}",
-        "费用与触发大小的关系；平坦区指与最低费用相差不到 2% 处：\n{table}{own}"
+        "Cost against threshold; flat is where it is within 2% of the least:\n{table}{at_triggers}",
+        "费用与触发大小的关系；平坦区指与最低费用相差不到 2% 处：\n{table}{at_triggers}"
     )
 }
 

@@ -150,7 +150,7 @@ fn files_of(common: &Common, args: &ObserveArgs, console: &Console) -> Result<Ve
     Ok(files)
 }
 
-/// What was read.
+/// The sessions of all files.
 #[derive(Default)]
 struct ReadSessions {
     sessions: Vec<(String, SessionFindings)>,
@@ -198,12 +198,15 @@ fn size_of(log: &Log) -> u64 {
 fn bar(bytes: u64, console: &Console) -> ProgressBar {
     let target = if console.draws_progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(bytes), target);
-    let template = "reading {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}";
+    let template = word(
+        "reading {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}",
+        "读取 {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}",
+    );
     ProgressStyle::with_template(template).map(|style| bar.set_style(style)).ok();
     bar
 }
 
-/// The sessions of a file, and what could not be read of it.
+/// The sessions of a file, and the places that could not be read.
 struct FileFindings {
     sessions: Vec<SessionFindings>,
     steps: Vec<LogSteps>,
@@ -341,7 +344,7 @@ fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -
     text
 }
 
-/// Why compactions with a star are not counted.
+/// Says why compactions with a star are not counted.
 fn reasons(observation: &SessionObservation) -> Option<String> {
     let mut by_reason: Vec<(NotCounted, usize)> = Vec::new();
     for reason in observation.compactions.iter().filter_map(|one| one.not_counted) {

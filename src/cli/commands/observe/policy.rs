@@ -77,7 +77,7 @@ impl PolicyArgs {
         Ok(methods)
     }
 
-    /// What a model costs that a log names.
+    /// The price of a model that a log names.
     pub(super) fn price_of(&self, model: &str) -> Option<ModelPrice> {
         let listed = priced_model(model).ok().and_then(|model| model_price(&model));
         listed.or_else(|| model_price(self.price_as.as_ref()?))
@@ -137,8 +137,8 @@ fn rates_of(price: Price) -> Rates {
 
 /// The price list knows models by their names alone.
 fn priced_model(text: &str) -> Result<ModelRef, String> {
-    let found = ModelRef::parse(text).or_else(|| ModelRef::parse(&format!("any/{text}")));
-    found.ok_or_else(|| {
+    let model = ModelRef::parse(text).or_else(|| ModelRef::parse(&format!("any/{text}")));
+    model.ok_or_else(|| {
         word("expected a model, such as anthropic/claude-opus-4-6", "应为模型，如 anthropic/claude-opus-4-6").to_owned()
     })
 }

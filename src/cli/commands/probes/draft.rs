@@ -11,13 +11,13 @@ use sessions::transcript::{Point, fold};
 /// The tag of a probe that is answered without any context: it measures what a model knows, not what was kept.
 pub(super) const GUESSABLE: &str = "guessable";
 
-/// What came of one point.
+/// The outcome of one point.
 pub(super) struct PointDraft {
     /// From 1.
     pub(super) number: u32,
-    /// Entries of the reply that are no proposals.
+    /// Entries of the reply that are not candidates.
     pub(super) unreadable: usize,
-    /// What holds and what does not; `None` where nothing was proposed at all.
+    /// The candidates that hold and those that do not; `None` if there was no reply.
     pub(super) verified: Option<CandidateVerdicts>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct BankDraft {
 }
 
 impl BankDraft {
-    /// Proves what was proposed at each point of a fixture against the span it is about.
+    /// Verifies the candidates of each point of a fixture against the span that they are about.
     pub(super) fn new(loaded: &LoadedFixture, outputs: Vec<Option<Output>>) -> BankDraft {
         let mut draft = BankDraft { fixture: loaded.name().to_owned(), points: Vec::new(), unchecked: Vec::new() };
         let (mut start, history) = (loaded.fixture.start(), loaded.history());
@@ -54,7 +54,7 @@ impl BankDraft {
         self.points.iter().filter_map(|point| point.verified.as_ref()).flat_map(|verified| &verified.kept)
     }
 
-    /// Whether every point was answered for. A bank with a point missing is not written: running again completes it.
+    /// Whether every point has a reply. A bank with a point missing is not written: running again completes it.
     pub(super) fn is_whole(&self) -> bool {
         self.points.iter().all(|point| point.verified.is_some())
     }

@@ -100,12 +100,12 @@ fn choose_fixtures(
     force: bool,
     console: &Console,
 ) -> Result<Vec<String>, Failure> {
-    let all: Vec<&String> = if named.is_empty() { paths.files.keys().collect() } else { named.iter().collect() };
+    let fixtures: Vec<&String> = if named.is_empty() { paths.files.keys().collect() } else { named.iter().collect() };
     if force {
-        return Ok(all.into_iter().cloned().collect());
+        return Ok(fixtures.into_iter().cloned().collect());
     }
     let (taken, free): (Vec<&String>, Vec<&String>) =
-        all.into_iter().partition(|name| paths.bank_of(name).symlink_metadata().is_ok());
+        fixtures.into_iter().partition(|name| paths.bank_of(name).symlink_metadata().is_ok());
     let names = list(taken.iter().map(|name| name.as_str()));
     let hint = word("--force replaces banks that exist", "--force 替换已有题库");
     match (named.is_empty(), taken.is_empty(), free.is_empty()) {

@@ -16,7 +16,7 @@ use crate::scheduler::Budget;
 use base::locale::word;
 use base::say;
 
-/// All that a generation did.
+/// The outcome of a generation.
 pub(super) struct GenerationReport<'a> {
     pub(super) generator: String,
     pub(super) run_log: RunLog,
@@ -91,7 +91,8 @@ fn page(report: &GenerationReport, path: &str, draft: &BankDraft, console: &Cons
         warnings.push(say!("not asked without a context: {}", "未在无上下文时询问：{}", draft.unchecked.join(", ")));
     }
     for warning in warnings {
-        text.push_str(&format!("{} {warning}\n", console.paint(TextStyle::Warning, word("warning:", "警告："))));
+        text.push_str(&console.labelled(TextStyle::Warning, word("warning:", "警告："), warning));
+        text.push('\n');
     }
     text.push_str(&dropped(draft));
     text

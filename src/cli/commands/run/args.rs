@@ -115,6 +115,15 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
+    /// The selected part of the matrix. `--confirm` selects fixtures in place of `--fixtures`.
+    pub(super) fn selection(&self) -> SelectArgs {
+        let confirm = &self.comparison.confirm;
+        if confirm.is_empty() {
+            return self.select.clone();
+        }
+        SelectArgs { fixtures: confirm.clone(), is_confirmation: true, ..self.select.clone() }
+    }
+
     /// The evaluation that the flags ask for, which `screen` may stop.
     pub(super) fn request(&self, common: &Common, screen: &Screen, console: &Console) -> Result<Request, Failure> {
         let ComparisonArgs { compare_to, only_common, until_decided, confirm, record, .. } = &self.comparison;
@@ -125,10 +134,7 @@ impl RunArgs {
             confirms: !confirm.is_empty(),
             is_recorded: *record || !is_ci(),
         });
-        let mut project = open_request(common, &self.select, ProjectOptions::default())?;
-        if !confirm.is_empty() {
-            project.selection.fixtures = Some(confirm.clone());
-        }
+        let project = open_request(common, &self.selection(), ProjectOptions::default())?;
         Ok(Request {
             part: match self.merge.parts {
                 Some(parts) => Some(PartRequest::Merge(parts)),

@@ -50,7 +50,7 @@ pub(super) fn run_until_decided(common: &Common, args: &RunArgs, console: &Conso
     Ok(Exit::Done)
 }
 
-/// What the looks so far left of a budget.
+/// The budget that is left after the earlier looks.
 fn left(limits: BudgetLimits, before: Option<&Manifest>) -> BudgetLimits {
     let Some(before) = before else { return limits };
     let spent = before.usd.unwrap_or_default().0;

@@ -12,7 +12,7 @@ mod watch;
 pub(super) use args::RunArgs;
 pub(super) use finish::print_results;
 
-use crate::cli::args::{Common, SelectArgs};
+use crate::cli::args::Common;
 use crate::cli::commands::plan;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::Console;
@@ -26,11 +26,8 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     }
     if args.dry_run {
         let source = plan::PlanSource { remote: args.remote.clone(), offline: args.offline };
-        let confirm = &args.comparison.confirm;
-        let fixtures = if confirm.is_empty() { args.select.fixtures.clone() } else { confirm.clone() };
-        let select = SelectArgs { fixtures, ..args.select.clone() };
-        let forecast =
-            plan::plan_project(common, &select, &args.part, &source, args.comparison.compare_to.is_some(), console)?;
+        let is_compared = args.comparison.compare_to.is_some();
+        let forecast = plan::plan_project(common, &args.selection(), &args.part, &source, is_compared, console)?;
         return Ok(plan::print(&forecast, false, console));
     }
     args.part.mention_engine(console);

@@ -30,7 +30,7 @@ pub(super) fn offer_project(common: &Common, console: &Console) -> Result<Option
     }
 }
 
-/// A project made of the logs in this folder.
+/// Offers a project made of the logs in this folder.
 fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Failure> {
     let eval = if here == Path::new(".") { PathBuf::from("eval") } else { here.join("eval") };
     let eval = eval.display().to_string();
@@ -63,7 +63,7 @@ fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Fa
     )))
 }
 
-/// The sample project in this folder; after it the run continues. A script gets the error of every command.
+/// Offers the sample project in this folder; then the run continues. A script gets the error of every command.
 fn offer_sample(here: &Path, console: &Console) -> Result<Option<Exit>, Failure> {
     if !console.is_interactive() {
         return Ok(None);
@@ -82,7 +82,7 @@ fn offer_sample(here: &Path, console: &Console) -> Result<Option<Exit>, Failure>
     Ok((exit != Exit::Done).then_some(exit))
 }
 
-/// Runs this program once for each list of arguments, until one fails. It has said why.
+/// Runs this program once for each list of arguments, until one fails and has said why.
 pub(super) fn run_each(commands: &[&[&str]]) -> Result<Exit, Failure> {
     let program = std::env::current_exe().map_err(unstarted)?;
     for words in commands {

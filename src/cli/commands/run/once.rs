@@ -1,4 +1,4 @@
-//! One run: evaluated, printed, judged by the gate; at its end the command that comes next.
+//! One run: evaluates the matrix, prints the results and the next command, and applies the gate.
 
 use super::args::RunArgs;
 use super::finish;
@@ -61,7 +61,7 @@ pub(super) fn conclude(
     }
     if let Some(refusal) = refused {
         let refused = Failure::from(refusal).report(console);
-        // Of a run that ended early this is no surprise, and not why it ended.
+        // After a run that ended early, a refusal is no surprise, and not why it ended.
         return Ok(if matches!(exit, Exit::Done | Exit::Incomplete) { refused } else { exit });
     }
     Ok(exit.and(gate(args, &summary, console)))
@@ -93,8 +93,8 @@ fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manife
             typed.with_label(&manifest.label).command("run")
         }
         (Exit::Pending, _) => typed.without("offline").with_label(&manifest.label).command("run"),
-        // The same budget again goes further, but not where it is too small for a beginning, nor where all that it
-        // paid for is asked anew.
+        // The same budget again gets further, but not if it is too small to begin, nor if all that it paid for is asked
+        // anew.
         (Exit::Budget, _) if manifest.requests_sent > 0 && args.select.refresh.is_empty() => {
             typed.with_label(&manifest.label).command("run")
         }

@@ -65,7 +65,7 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
         args.replace = true;
         console.note(&console.labelled(
             TextStyle::Hint,
-            "watching",
+            word("watching", "监视中"),
             say!("{}; Ctrl-C ends it", "{}；Ctrl-C 结束", count(files.seen.len() as u64, Noun::File)),
         ));
         let edited = files.wait_for_edit(&pipeline.folder);
@@ -119,7 +119,7 @@ fn is_unchanged(comparison: &Comparison) -> bool {
 /// When a file was written, and its length; `None` where there is none.
 type Stamp = Option<(SystemTime, u64)>;
 
-/// The files that a pipeline is made of, as they were when they were last looked at.
+/// The files of a pipeline, as they were at the last look.
 #[derive(Default)]
 struct WatchedFiles {
     seen: BTreeMap<PathBuf, Stamp>,
@@ -128,7 +128,7 @@ struct WatchedFiles {
 }
 
 impl WatchedFiles {
-    /// Watches the files of the pipeline, those known before included: an edit may bring one back.
+    /// Watches the files of the pipeline besides those watched before: an edit may bring one back.
     fn follow(&mut self, pipeline: &Pipeline) {
         let folder = &pipeline.folder;
         let data =
@@ -182,6 +182,6 @@ impl WatchedFiles {
 }
 
 fn stamp(path: &Path) -> Stamp {
-    let found = fs::metadata(path).ok()?;
-    Some((found.modified().ok()?, found.len()))
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
 }

@@ -24,7 +24,7 @@ pub(crate) struct ChainStep<'a> {
     pub(crate) key: Option<ActionKey>,
     pub(crate) entry: Option<(Record, EntryMeta)>,
     pub(crate) state: StepState,
-    /// Why the score is missing, where this is what failed.
+    /// The failure, if this is the action that failed.
     pub(crate) failure: Option<&'a FailedAction>,
 }
 
@@ -99,20 +99,20 @@ pub(crate) fn chain_of<'a>(
 
 /// The places of the chain, in order.
 fn places(pipeline: Option<&Pipeline>, subject: &ExplainedCell<'_>) -> Vec<ChainPlace> {
-    let CellCoordinate { point: own, run, .. } = subject.place;
+    let CellCoordinate { point: cell_point, run, .. } = subject.place;
     let matrix = pipeline.map(Matrix::new);
     let chain = matrix.as_ref().and_then(|matrix| matrix.chains().find(|chain| chain.run == run));
     let before = matrix.iter().zip(chain).flat_map(|(matrix, chain)| {
         let keeps_state = matrix.keeps_state(chain.method);
         let points = matrix.compressions(chain).map(|cell| cell.point.number());
-        points.filter(|point| keeps_state && *point < own).collect::<Vec<_>>()
+        points.filter(|point| keeps_state && *point < cell_point).collect::<Vec<_>>()
     });
     let before = before.map(|point| ChainPlace { stage: Stage::Compress, point: point.0, step: None });
-    let own = subject.stages().flat_map(|stage| {
+    let stages = subject.stages().flat_map(|stage| {
         let steps = if stage == Stage::Answer { subject.answer_steps() } else { vec![None] };
-        steps.into_iter().map(move |step| ChainPlace { stage, point: own.0, step })
+        steps.into_iter().map(move |step| ChainPlace { stage, point: cell_point.0, step })
     });
-    before.chain(own).collect()
+    before.chain(stages).collect()
 }
 
 /// The action behind a score if the results do not record it: the last one at its coordinate.

@@ -13,7 +13,7 @@ use store::cache::{CacheSnapshot, Lookup};
 
 pub(crate) const AROUND: usize = 1;
 
-/// Differing lines, under the name of what they are of.
+/// Differing lines, with the name of their file.
 pub(crate) type FileDiff = (String, Vec<Hunk>);
 
 /// Compares the files of today with those that a result set was made from.
@@ -34,7 +34,7 @@ impl SourceChanges<'_> {
         (!differing.is_empty()).then(|| (say!("{}, as models read it", "{}（模型读到的内容）", loaded.path), differing))
     }
 
-    /// The lines of the bank that are the probe's.
+    /// The changed lines of a probe in its bank.
     pub(crate) fn probe(&self, id: &str) -> Option<FileDiff> {
         let path = &self.fixture()?.bank_path;
         let (old, new) = (self.earlier(path)?, data_files(self.pipeline).find(|file| file.path == *path)?.text);

@@ -12,11 +12,11 @@ use sessions::transcript::Point;
 pub(crate) struct ExplainedCell<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) place: CellCoordinate,
-    /// The actions before the one that answered, of an open-book answer; of one that failed their keys are not recorded.
+    /// The actions before the one that answered, for an open-book answer. If it failed, their keys are not recorded.
     pub(crate) steps: Vec<Option<ActionKey>>,
     pub(crate) keys: CellKeys,
     pub(crate) overall: Option<f64>,
-    /// What failed, where nothing was judged for it.
+    /// What failed, if that is why nothing was judged.
     pub(crate) failure: Option<&'a FailedAction>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> ExplainedCell<'a> {
         }
     }
 
-    /// The numbers of the steps of the answer, the last of which is the answer itself; none of a first step.
+    /// The numbers of the steps of the answer, the last of which is the answer itself; `None` for the first.
     pub(crate) fn answer_steps(&self) -> Vec<Option<u32>> {
         let later = (2..).take(self.steps.len());
         std::iter::once(None).chain(later.map(Some)).collect()

@@ -43,13 +43,13 @@ impl SentRequests {
         self.0.binary_search_by_key(&id, |sent| sent.id).ok()
     }
 
-    /// What was sent after this time, and what was refused of it only if asked for.
+    /// The requests that were sent after `time`; refused ones only `with_refused`.
     pub(super) fn after(&self, time: Seconds, with_refused: bool) -> impl Iterator<Item = &Sent> + Clone {
         let sent = self.0.iter().skip(self.0.partition_point(|sent| sent.at <= time));
         sent.filter(move |sent| with_refused || !sent.is_refused)
     }
 
-    /// Forgets what was sent until this time.
+    /// Forgets the requests that were sent until `time`.
     pub(super) fn forget(&mut self, time: Seconds) {
         while self.0.front().is_some_and(|sent| sent.at <= time) {
             self.0.pop_front();
@@ -68,8 +68,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Of a phase that begins with this request.
-    pub(super) fn from(first: u64) -> Tally {
+    /// The tally of a phase that begins with the request `first`.
+    pub(super) fn new(first: u64) -> Tally {
         Tally { first, ..Tally::default() }
     }
 

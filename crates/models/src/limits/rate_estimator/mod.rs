@@ -4,15 +4,16 @@
 //! virtual time: its owner passes the time in, and sleeps. `docs/limits.md` explains the control law and has measured
 //! results.
 //!
-//! 1. *Start*: the rate doubles every round trip, at most every tenth of a second. The first refusal slows it to one request
-//!    at a time. Two refusals of the next three, or three of six, mean a limit, or the next one where only three
-//!    requests were accepted before; otherwise refusals are noise.
-//! 2. *Hold*: the level is what was accepted in the second before the limit showed. No second gets more than that, with
-//!    refused requests if they turn out to count. The first second lasts longer by the time that connecting took.
+//! 1. *Start*: the rate doubles every round trip, and at least every tenth of a second. The first refusal slows it to one
+//!    request at a time. Two refusals of the next three requests, or three of six, mean a limit; if only three requests
+//!    were accepted before, a refusal of the next request does. Other refusals are noise.
+//! 2. *Hold*: the level is the amount accepted in the second before the limit showed. No second gets more than that;
+//!    refused requests count too if the provider turns out to count them. The first second is longer by the time that
+//!    connecting took.
 //! 3. *Raise* after a while without refusals, for a second. More refusals than the noise explains take the raise back,
 //!    and the next one waits twice as long.
-//! 4. *Lower* when more is refused than the noise explains, at once to what was accepted. If as large a share is refused
-//!    then, refusals do not depend on the rate: they are noise, and the level is restored.
+//! 4. *Lower* when more is refused than the noise explains, at once to the accepted amount. If as large a share is still
+//!    refused then, refusals do not depend on the rate: they are noise, and the level is restored.
 //! 5. *Probe*: after a refusal one request at a time, until one passes. When four in a row are refused, nothing is left
 //!    of the limit: requests wait as long as the provider says.
 //!
@@ -32,7 +33,7 @@ use phase::*;
 pub(crate) struct RateEstimator {
     phase: Phase,
     since: Seconds,
-    /// What was sent in this phase.
+    /// The requests of this phase.
     tally: Tally,
 
     /// The rate with which the start begins; infinite for no start at all.
@@ -50,32 +51,34 @@ pub(crate) struct RateEstimator {
     failed_level: f64,
     /// Announced by the provider: the highest level.
     ceiling: Option<f64>,
-    /// The level is that of the start, and was neither lowered nor failed to be raised.
+    /// The level is that of the start: it was not lowered, and no raise of it failed.
     is_first: bool,
-    /// It rests on the refusals of the very first requests.
+    /// The level rests on the refusals of the very first requests.
     is_provisional: bool,
     hold: Seconds,
     step: f64,
-    /// How much later than it was sent some of the start arrived, because connections had to be opened.
+    /// How much later than others some requests of the start arrived, because connections had to be opened.
     lag: Seconds,
-    /// The share of requests that is refused whatever the rate; and what to expect during a raise.
+    /// The share of requests that is refused whatever the rate.
     noise: f64,
+    /// The share of requests that noise refuses during a raise.
     expected: f64,
 
-    probe: Option<TrialRequest>,
+    probe: Option<Probe>,
     row: RefusedRow,
     blocked_until: Seconds,
-    /// When the last row of refusals began that used up the limit, and the amount accepted since.
+    /// When the last row of refusals began that showed a used-up limit.
     used_up_at: Option<Seconds>,
+    /// The amount accepted since then.
     accepted_since: f64,
 
     history: SentRequests,
     next_id: u64,
     /// Requests before this one were sent before the last refusal was known.
     wave: u64,
-    /// The provider counts refused requests, too.
+    /// The provider counts refused requests too.
     counts_refused: bool,
-    /// A level turned out too high. Others may use the limit, and may leave more of it.
+    /// A level turned out too high. Others may use the limit, and may later leave more of it.
     may_be_shared: bool,
     last_sent: Option<Seconds>,
     /// From a request to its refusal, and to its reply.
@@ -164,9 +167,9 @@ impl RateEstimator {
         let answered = 1.25 * self.round_trip.unwrap_or_default();
         match self.probe {
             // A refusal would have come by now.
-            Some(TrialRequest::Sent(_, at)) if now >= at + answered => (self.probe, self.row.count) = (None, 0),
-            Some(TrialRequest::Sent(_, at)) => return due.max(at + answered),
-            Some(TrialRequest::Due(at)) => due = due.max(at),
+            Some(Probe::Sent(_, at)) if now >= at + answered => (self.probe, self.row.count) = (None, 0),
+            Some(Probe::Sent(_, at)) => return due.max(at + answered),
+            Some(Probe::Due(at)) => due = due.max(at),
             None => {}
         }
         if self.level >= self.mean {
@@ -174,11 +177,11 @@ impl RateEstimator {
             let recent = self.history.after(now - window, self.counts_refused && self.noise == 0.0);
             let sum: f64 = recent.clone().map(|sent| sent.amount).sum();
             let mut excess = sum + amount - self.level.max(amount) * (1.0 + 1e-6);
-            for sent in recent.take_while(|sent| {
-                let is_in_excess = excess > 0.0;
+            for sent in recent {
+                if excess <= 0.0 {
+                    break;
+                }
                 excess -= sent.amount;
-                is_in_excess
-            }) {
                 due = due.max(sent.at + window + 1e-4);
             }
         }
@@ -195,7 +198,7 @@ impl RateEstimator {
     fn pace(&self) -> f64 {
         match self.ceiling {
             Some(ceiling) if self.level >= ceiling => ceiling * PACED_ANNOUNCED,
-            // Below one request a window nothing but the pace holds the level.
+            // Below one request in a window, only the pace holds the level.
             _ if self.level < self.mean => self.level,
             _ => self.level * PACED,
         }
@@ -214,14 +217,14 @@ impl RateEstimator {
         if let Some(suspicion) = &mut self.suspicion {
             (suspicion.sent, suspicion.last) = (suspicion.sent + 1, now);
         }
-        if let Some(TrialRequest::Due(_)) = self.probe {
-            self.probe = Some(TrialRequest::Sent(id, now));
+        if let Some(Probe::Due(_)) = self.probe {
+            self.probe = Some(Probe::Sent(id, now));
         }
         id
     }
 
-    /// A header announced `limit` a minute, of which `part` is ours, and perhaps what remains of it and when it is whole
-    /// again.
+    /// Records that a header announced `limit` a minute, of which `part` is ours, and perhaps how much remains and how long
+    /// it takes until the limit is whole again.
     pub(crate) fn announced(
         &mut self,
         limit: f64,
@@ -234,9 +237,9 @@ impl RateEstimator {
         let mut ceiling = per_second;
         if let Some((remaining, reset)) = remaining.zip(reset.filter(|reset| *reset > 0.0)) {
             let refilled = (limit - remaining) / reset;
-            // More than that is no refill: what remains is that of a window shorter than a minute.
+            // More than that is no refill: `remaining` is of a window shorter than a minute.
             if refilled <= 1.5 * per_second {
-                // The refill of a longer window, and its reserve spread over the next minute.
+                // The refill of a longer window, with its reserve spread over the next minute.
                 ceiling = per_second.min(refilled.max(0.0) + remaining / 60.0).max(per_second / 1e4);
             }
             if remaining < 1.0 {
@@ -264,7 +267,7 @@ impl RateEstimator {
         self.judge(now);
     }
 
-    /// Corrects the amount of a request to what it took.
+    /// Corrects the reserved amount of a request to the used one.
     pub(crate) fn settle(&mut self, id: u64, reserved: f64, used: f64) {
         self.pacer.take(used - reserved);
         if let Some(sent) = self.history.get_mut(id) {
@@ -315,7 +318,7 @@ impl RateEstimator {
         self.refused_at_level(now);
     }
 
-    /// Whether a refusal at the level proves only that the provider counts refused requests, too.
+    /// Whether a refusal at the level proves only that the provider counts refused requests too.
     fn is_explained_by_refused(&self, refused: Sent) -> bool {
         let is_new = self.phase == Phase::Hold && !self.counts_refused && self.noise == 0.0;
         let until_it = self.history.after(refused.at - WINDOW, true).take_while(|sent| sent.id <= refused.id);
@@ -324,7 +327,7 @@ impl RateEstimator {
 
     fn refused_in_start(&mut self, id: u64, took: Seconds, now: Seconds) {
         if let Some(suspicion) = &mut self.suspicion {
-            if suspicion.record_confirmation(id, took) {
+            if suspicion.record_refusal(id, took) {
                 self.is_provisional = suspicion.is_slow;
                 self.begin_holding(now);
             }
@@ -346,8 +349,8 @@ impl RateEstimator {
         }
     }
 
-    /// A limit showed: what was accepted in the last window is what it allows. If that is nothing, others have used it up,
-    /// and it says nothing about the rate.
+    /// A limit showed: it allows the amount that was accepted in the last window. If that is nothing, others have used the
+    /// limit up, and it says nothing about the rate.
     fn begin_holding(&mut self, now: Seconds) {
         self.set_level(self.accepted(now).max(self.mean / WINDOW));
         self.lag = self.suspicion.take().map_or(0.0, |suspicion| suspicion.lag());
@@ -357,13 +360,13 @@ impl RateEstimator {
 
     fn refused_probe(&mut self, id: u64, now: Seconds, asked: Option<Seconds>) {
         match self.probe {
-            Some(TrialRequest::Sent(probe, _)) if id >= probe => {
+            Some(Probe::Sent(probe, _)) if id >= probe => {
                 self.row.count += 1;
                 let round_trips = f64::from(1_u32 << self.row.count.min(10));
-                self.probe = Some(TrialRequest::Due(now + self.round_trip.unwrap_or_default() * round_trips));
+                self.probe = Some(Probe::Due(now + self.round_trip.unwrap_or_default() * round_trips));
             }
             None if id >= self.wave && self.noise == 0.0 => {
-                self.probe = Some(TrialRequest::Due(now));
+                self.probe = Some(Probe::Due(now));
                 self.row = RefusedRow { count: 1, began: now, level: self.level };
             }
             _ => {}
@@ -378,8 +381,8 @@ impl RateEstimator {
         }
     }
 
-    /// A window longer than ours is used up. The level was not too high for ours; from the second time on, what was
-    /// accepted since the first is what the window allows, spread evenly.
+    /// A window longer than ours is used up. The level was not too high for ours. From the second time on, the window allows
+    /// the amount that was accepted since the time before, spread evenly.
     fn used_up(&mut self, now: Seconds) {
         let accepted = std::mem::take(&mut self.accepted_since);
         let before = self.used_up_at.replace(self.row.began);
@@ -425,7 +428,7 @@ impl RateEstimator {
         }
     }
 
-    /// The next lower level: what was accepted.
+    /// The next lower level: the accepted amount, within bounds.
     fn cut(&self, now: Seconds) -> f64 {
         self.accepted(now).clamp(self.level * DEEPEST_CUT, self.level * CUT)
     }
@@ -443,7 +446,7 @@ impl RateEstimator {
         self.enter(Phase::Hold, now);
     }
 
-    /// A reply arrived: has the phase lasted long enough?
+    /// Ends the phase if it has lasted long enough. Called at each reply.
     fn judge(&mut self, now: Seconds) {
         let lasted = now - self.since;
         match self.phase {
@@ -472,8 +475,8 @@ impl RateEstimator {
         self.tally.sent >= TESTS.0 || self.tally.refused >= TESTS.1
     }
 
-    /// Did a lower level end the refusals? If it only made them fewer, the level is still too high; the level before all
-    /// tests is remembered in case that was chance.
+    /// Judges whether a lower level ended the refusals. If it only made them fewer, it is still too high. The level before
+    /// all tests is remembered in case that was chance.
     fn judge_lowered(&mut self, now: Seconds) {
         let Phase::Lowered { before, target, share } = self.phase else { return };
         let seen = self.tally.share();
@@ -490,7 +493,7 @@ impl RateEstimator {
         }
     }
 
-    /// The first level was no limit: the start continues above it.
+    /// Continues the start above the first level, which was no limit.
     fn restart(&mut self, now: Seconds) {
         if self.is_provisional {
             self.noise = self.most_noise() / 2.0;
@@ -499,7 +502,7 @@ impl RateEstimator {
         (self.start_rate, self.start_rate_at) = (2.0 * self.level, Some(now));
     }
 
-    /// Whether a raise that fails says little: refusals may be chance, or others use the limit now and stop later.
+    /// Whether a failed raise says little: refusals may be chance, or others use the limit now and stop later.
     fn is_raised_often(&self) -> bool {
         self.noise > 0.0 || self.may_be_shared && self.level >= LEAST_OFTEN * self.mean
     }
@@ -537,21 +540,21 @@ impl RateEstimator {
     }
 
     fn enter(&mut self, phase: Phase, now: Seconds) {
-        (self.phase, self.since, self.tally) = (phase, now, Tally::from(self.next_id));
+        (self.phase, self.since, self.tally) = (phase, now, Tally::new(self.next_id));
     }
 
-    /// At least one request a minute, at most what was announced.
+    /// Sets the level to at least one request a minute and at most the announced limit.
     fn set_level(&mut self, level: f64) {
         let least = self.mean / 60.0;
         self.level = level.min(self.ceiling.unwrap_or(f64::INFINITY)).max(least);
     }
 
-    /// Refusals at an announced limit are no noise: others use it too.
+    /// The largest share of refusals that may be noise: none at an announced limit, because others use that too.
     fn most_noise(&self) -> f64 {
         if self.ceiling.is_some() { 0.0 } else { MOST_NOISE }
     }
 
-    /// Of the last requests, the share refused that lowers the level.
+    /// The refused share of the last requests that lowers the level.
     fn noticed_share(&self) -> f64 {
         if self.noise == 0.0 { NOTICED } else { NOTICED_IN_NOISE }
     }
@@ -572,7 +575,7 @@ impl RateEstimator {
         refused >= CLEARLY_REFUSED && share > if self.noise == 0.0 { CLEAR } else { CLEAR_IN_NOISE }
     }
 
-    /// Corrects known noise by what was refused in this phase.
+    /// Corrects known noise by the share refused in this phase.
     fn learn_noise(&mut self) {
         let sent = f64::from(self.tally.sent);
         if self.noise > 0.0 {
@@ -581,7 +584,7 @@ impl RateEstimator {
         self.noise = self.noise.min(self.most_noise());
     }
 
-    /// The amount accepted per second; of a slow rate over the time of a few requests.
+    /// The amount accepted per second. At a slow rate it is measured over the time of a few requests.
     fn accepted(&self, now: Seconds) -> f64 {
         let is_fast = self.level >= 2.0 * self.mean;
         let horizon = if is_fast { WINDOW } else { (4.0 * self.mean / self.level).min(REMEMBERED) };

@@ -33,7 +33,7 @@ impl Pacer {
         if self.rate.is_infinite() || missing <= 1e-6 { 0.0 } else { missing / self.rate }
     }
 
-    /// Forgets what is saved: nothing may be sent at once.
+    /// Forgets what is saved, so that nothing may be sent at once.
     pub(super) fn drain(&mut self) {
         self.filled = self.filled.min(0.0);
     }

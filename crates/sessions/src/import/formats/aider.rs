@@ -17,7 +17,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
             let next = AiderChat::new(format!("{stem}-{}", chats.len() + 1));
             chats.push(std::mem::replace(&mut chat, next).finish());
         } else {
-            chat.line(line);
+            chat.read_line(line);
         }
     }
     chats.push(chat.finish());
@@ -47,7 +47,7 @@ impl AiderChat {
         AiderChat { draft: ConversationDraft::new(name), ..AiderChat::default() }
     }
 
-    fn line(&mut self, line: &str) {
+    fn read_line(&mut self, line: &str) {
         let inside = (self.fenced || self.searching) && self.speaker == Some(AiderSpeaker::Model);
         let (speaker, text) = match (inside, line.strip_prefix("#### "), line.strip_prefix("> ")) {
             (false, Some(prompt), _) => (AiderSpeaker::Person, prompt),
@@ -62,16 +62,16 @@ impl AiderChat {
             self.speaker = Some(speaker);
         }
         if speaker == AiderSpeaker::Model {
-            self.track(line);
+            self.track_blocks(line);
         } else if speaker == AiderSpeaker::Aider {
-            self.header(text);
+            self.read_header(text);
         }
         self.text.push_str(if speaker == AiderSpeaker::Model { text } else { text.trim_end() });
         self.text.push('\n');
     }
 
-    /// Fences and search blocks of the model's text.
-    fn track(&mut self, line: &str) {
+    /// Notes where fences and search blocks of the model's text begin and end.
+    fn track_blocks(&mut self, line: &str) {
         match line.trim_end() {
             "<<<<<<< SEARCH" => self.searching = true,
             ">>>>>>> REPLACE" => self.searching = false,
@@ -80,7 +80,8 @@ impl AiderChat {
         }
     }
 
-    fn header(&mut self, text: &str) {
+    /// Reads the model's name from a line that Aider prints.
+    fn read_header(&mut self, text: &str) {
         let model = ["Main model: ", "Models: ", "Model: "].into_iter().find_map(|mark| text.strip_prefix(mark));
         if let Some(model) = model {
             self.draft.model = model.split([' ', ',']).next().map(Into::into);

@@ -8,17 +8,18 @@ use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 
+/// The parts of a message's content.
 #[derive(Default)]
 pub(super) struct ContentBlocks {
     pub(super) text: String,
     pub(super) calls: Vec<ToolCall>,
-    /// Id of the call, and what it yielded.
+    /// The id and the result of each call.
     pub(super) results: Vec<(String, String)>,
     /// The summary of a compaction block.
     pub(super) summary: Option<String>,
 }
 
-/// Takes a content apart; reasoning is left out.
+/// Divides a content into its parts; reasoning is left out.
 pub(super) fn blocks_of(content: &Value, draft: &mut ConversationDraft) -> ContentBlocks {
     let Value::Array(list) = content else {
         return ContentBlocks { text: text_of(content, draft), ..ContentBlocks::default() };

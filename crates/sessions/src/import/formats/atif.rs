@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::super::content::{arguments, first_at, list_at, list_of, str_of, text_of, time_of, tokens_at};
-use super::super::draft::{ConversationDraft, one_each};
+use super::super::draft::{ConversationDraft, read_each};
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 use base::units::Usage;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
-    one_each(records, read_trajectory)
+    read_each(records, read_trajectory)
 }
 
 fn read_trajectory(document: &Value, name: String) -> ConversationDraft {

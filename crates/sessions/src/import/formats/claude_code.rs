@@ -1,16 +1,18 @@
-//! Claude Code sessions: JSON lines, one content block of a model message a line, sub-agents in between.
+//! Claude Code sessions: JSON lines, one content block of a model message per line, sub-agents in between.
 
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::content::{is_true, list_at, list_of, named, number_at, str_at, str_of, text_of, time_of, tokens_at};
+use super::super::content::{
+    is_true, list_at, list_of, non_empty, number_at, str_at, str_of, text_of, time_of, tokens_at,
+};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use super::anthropic::blocks_of;
-use super::claude_tree::{ClaudeTree, Link};
+use super::claude_tree::{ClaudeTree, Node};
 use crate::transcript::Role;
 use base::units::Usage;
 
@@ -40,27 +42,23 @@ struct ClaudeSession {
 impl ClaudeSession {
     fn record(&mut self, record: &Value) {
         let uuid = str_of(record, "uuid");
-        if self.tree.knows(uuid) || self.side_seen.contains(uuid) {
+        if self.tree.find(uuid).is_some() || self.side_seen.contains(uuid) {
             return self.main.count(DropReason::Duplicate);
         }
         if is_true(record, "isSidechain") {
             return self.side_record(record);
         }
         let from = self.main.len();
-        let prompt = read_record(record, &mut self.main);
-        let parent = [str_of(record, "parentUuid"), str_of(record, "logicalParentUuid")];
-        if self.tree.is_empty() && !uuid.is_empty() && parent.iter().any(|parent| !parent.is_empty()) {
+        let is_prompt = read_record(record, &mut self.main);
+        let parents = [str_of(record, "parentUuid"), str_of(record, "logicalParentUuid")];
+        if self.tree.is_empty() && !uuid.is_empty() && parents.iter().any(|parent| !parent.is_empty()) {
             self.main.begins_midway = true;
         }
         let kept = list_at(record, "/compactMetadata/preservedMessages/uuids").iter().filter_map(Value::as_str);
         self.main.keep_entries(kept.flat_map(|uuid| self.tree.entries_of(uuid)));
-        self.tree.add(Link {
-            uuid,
-            parent: parent.into_iter().find(|parent| !parent.is_empty()).unwrap_or(""),
-            prompt,
-            reply: str_of(record, "type") == "assistant",
-            entries: from..self.main.len(),
-        });
+        let parent = parents.into_iter().find(|parent| !parent.is_empty()).and_then(|parent| self.tree.find(parent));
+        let is_reply = str_of(record, "type") == "assistant";
+        self.tree.add(uuid, Node { parent, is_prompt, is_reply, entries: from..self.main.len() });
     }
 
     fn side_record(&mut self, record: &Value) {
@@ -88,7 +86,7 @@ impl ClaudeSession {
     }
 }
 
-/// Reads one record; whether it is a text that the person typed.
+/// Reads one record, and returns whether it is a text that the person typed.
 fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
     let kind = str_of(record, "type");
     match kind {
@@ -96,11 +94,11 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
         "assistant" => read_assistant(record, draft),
         "system" if str_of(record, "subtype") == "compact_boundary" => {
             draft.note_compaction(None);
-            describe(record, "compactMetadata", draft);
+            note_metadata(record, "compactMetadata", draft);
         }
         "system" if str_of(record, "subtype") == "microcompact_boundary" => {
             draft.note_clearing();
-            describe(record, "microcompactMetadata", draft);
+            note_metadata(record, "microcompactMetadata", draft);
             draft.count_bookkeeping("system microcompact_boundary");
         }
         "system" => draft.count_bookkeeping(format!("system {}", str_of(record, "subtype"))),
@@ -124,12 +122,12 @@ fn read_record(record: &Value, draft: &mut ConversationDraft) -> bool {
     false
 }
 
-/// What the record of a compaction says of it.
-fn describe(record: &Value, key: &str, draft: &mut ConversationDraft) {
+/// Notes what the record of a compaction says about it.
+fn note_metadata(record: &Value, key: &str, draft: &mut ConversationDraft) {
     let metadata = record.get(key).unwrap_or(&Value::Null);
     let (before, saved) = (number_at(metadata, "/preTokens"), number_at(metadata, "/tokensSaved"));
     if let Some(last) = draft.last_compaction() {
-        last.time = named(str_of(record, "timestamp"));
+        last.time = non_empty(str_of(record, "timestamp"));
         last.tokens_before = before;
         last.tokens_after = number_at(metadata, "/postTokens").or_else(|| before?.checked_sub(saved?));
     }
@@ -152,8 +150,8 @@ fn usage_of(usage: &Value) -> Usage {
 }
 
 /// Counts the requests of the message `id`. Where the API itself called a tool in between, they are listed one by one, and
-/// the usage is their sum; what an advisor was asked is another conversation.
-fn count(usage: &Value, id: &str, time: Option<Timestamp>, draft: &mut ConversationDraft) {
+/// the usage is their sum; requests to an advisor are another conversation.
+fn count_requests(usage: &Value, id: &str, time: Option<Timestamp>, draft: &mut ConversationDraft) {
     let requests = list_of(usage, "iterations").iter().filter(|request| str_of(request, "type") == "message");
     let requests: Vec<&Value> = requests.collect();
     match requests.as_slice() {
@@ -176,7 +174,7 @@ fn read_assistant(record: &Value, draft: &mut ConversationDraft) {
     let blocks = blocks_of(message.get("content").unwrap_or(&Value::Null), draft);
     let id = [str_of(message, "id"), str_of(record, "uuid")].into_iter().find(|id| !id.is_empty());
     if let Some((usage, id)) = message.get("usage").zip(id) {
-        count(usage, id, time_of(record), draft);
+        count_requests(usage, id, time_of(record), draft);
     }
     match id {
         Some(id) => draft.add_piece(id, &blocks.text, blocks.calls),
@@ -202,16 +200,16 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
         return false;
     }
     let prompt = !answers && !is_true(record, "isMeta") && !blocks.text.starts_with("[Request interrupted");
-    if let Some(kind) = injected(&blocks.text) {
+    if let Some(kind) = kind_of_injected(&blocks.text) {
         draft.count(DropReason::Injected(kind.to_owned()));
         return false;
     }
-    draft.say(Role::User, command(&blocks.text).unwrap_or(blocks.text));
+    draft.say(Role::User, typed_command(&blocks.text).unwrap_or(blocks.text));
     prompt
 }
 
-/// What a text is that the tool put in, and not the person.
-fn injected(text: &str) -> Option<&'static str> {
+/// The kind of a text that the tool inserted; `None` for a text of the person.
+fn kind_of_injected(text: &str) -> Option<&'static str> {
     const STARTS: [(&str, &str); 4] = [
         ("Caveat:", "caveat about local commands"),
         ("<local-command-caveat>", "caveat about local commands"),
@@ -219,11 +217,11 @@ fn injected(text: &str) -> Option<&'static str> {
         ("<local-command-stderr>", "output of a local command"),
     ];
     let found = STARTS.iter().find(|(start, _)| text.trim_start().starts_with(start));
-    found.map(|(_, what)| *what)
+    found.map(|(_, kind)| *kind)
 }
 
 /// The command that the person typed, out of the tags that the tool wraps it in.
-fn command(text: &str) -> Option<String> {
+fn typed_command(text: &str) -> Option<String> {
     let start = text.trim_start();
     let name = inside_tag(start, "command-name").filter(|_| start.starts_with("<command-"))?;
     Some(format!("{name} {}", inside_tag(start, "command-args").unwrap_or_default()).trim_end().to_owned())

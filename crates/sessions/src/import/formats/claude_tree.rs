@@ -10,27 +10,21 @@ pub(super) struct ClaudeTree {
     nodes: Vec<Node>,
 }
 
+/// A record of the tree.
 #[derive(Debug)]
-struct Node {
-    parent: Option<usize>,
-    /// A text that the person typed.
-    prompt: bool,
-    reply: bool,
-    entries: Range<usize>,
-}
-
-/// What the tree needs to know of a record.
-pub(super) struct Link<'a> {
-    pub(super) uuid: &'a str,
-    pub(super) parent: &'a str,
-    pub(super) prompt: bool,
-    pub(super) reply: bool,
+pub(super) struct Node {
+    /// The place of its parent.
+    pub(super) parent: Option<usize>,
+    /// Whether it is a text that the person typed.
+    pub(super) is_prompt: bool,
+    pub(super) is_reply: bool,
     pub(super) entries: Range<usize>,
 }
 
 impl ClaudeTree {
-    pub(super) fn knows(&self, uuid: &str) -> bool {
-        self.index.contains_key(uuid)
+    /// The place of a record.
+    pub(super) fn find(&self, uuid: &str) -> Option<usize> {
+        self.index.get(uuid).copied()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -39,25 +33,24 @@ impl ClaudeTree {
 
     /// The entries of a record.
     pub(super) fn entries_of(&self, uuid: &str) -> Range<usize> {
-        let node = self.index.get(uuid).and_then(|at| self.nodes.get(*at));
+        let node = self.find(uuid).and_then(|at| self.nodes.get(at));
         node.map_or(0..0, |node| node.entries.clone())
     }
 
-    pub(super) fn add(&mut self, link: Link<'_>) {
-        if link.uuid.is_empty() {
-            return;
+    /// Adds a record, if it has an id.
+    pub(super) fn add(&mut self, uuid: &str, node: Node) {
+        if !uuid.is_empty() {
+            self.index.insert(uuid.to_owned(), self.nodes.len());
+            self.nodes.push(node);
         }
-        let parent = self.index.get(link.parent).copied();
-        self.index.insert(link.uuid.to_owned(), self.nodes.len());
-        self.nodes.push(Node { parent, prompt: link.prompt, reply: link.reply, entries: link.entries });
     }
 
     /// The entries on branches that a later prompt replaced: a record with several prompts below it continues with the
-    /// one that leads to the last record. Branches made by parallel tool calls are none of these.
+    /// one that leads to the last record. Branches made by parallel tool calls are not abandoned.
     pub(super) fn abandoned(&self) -> HashSet<usize> {
         let live = self.ancestors_of_last();
         let mut prompts: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (index, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.prompt) {
+        for (index, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.is_prompt) {
             if let Some(parent) = node.parent {
                 prompts.entry(parent).or_default().push(index);
             }
@@ -69,7 +62,7 @@ impl ClaudeTree {
 
     fn ancestors_of_last(&self) -> HashSet<usize> {
         let mut live = HashSet::new();
-        let mut next = self.nodes.iter().rposition(|node| node.reply || node.prompt);
+        let mut next = self.nodes.iter().rposition(|node| node.is_reply || node.is_prompt);
         // A parent is before its child in the table, so this ends.
         while let Some(index) = next {
             live.insert(index);
@@ -85,8 +78,8 @@ impl ClaudeTree {
                 below.insert(index);
             }
         }
-        // A prompt that nobody answered was taken back before it counted; what was answered is history too, but not
-        // of the conversation that continued.
+        // An unanswered prompt was taken back before it counted; an answered one is history, but not of the
+        // conversation that continued.
         below.iter().filter_map(|index| self.nodes.get(*index)).flat_map(|node| node.entries.clone()).collect()
     }
 }

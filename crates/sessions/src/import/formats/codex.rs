@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, content_of, first_at, list_of, named, number_at, str_at, str_of, text_of, time_of, tokens_at,
+    arguments, content_of, first_at, list_of, non_empty, number_at, str_at, str_of, text_of, time_of, tokens_at,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -34,7 +34,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 /// all written at the time of the fork. A resumed session repeats its own header, and copies nothing.
 #[derive(Default)]
 struct Fork {
-    own: Option<String>,
+    own_id: Option<String>,
     /// When the last copied record was written; `None` outside a copy.
     copied_at: Option<Timestamp>,
 }
@@ -47,7 +47,7 @@ impl Fork {
         let time = time_of(record);
         if str_of(record, "type") == "session_meta" {
             let id = str_at(record, "/payload/id");
-            if self.own.get_or_insert_with(|| id.to_owned()) != id {
+            if self.own_id.get_or_insert_with(|| id.to_owned()) != id {
                 self.copied_at = time;
             }
             return false;
@@ -64,11 +64,11 @@ fn read_line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDra
         // Before the envelope: items at top level, the header without a type.
         return match str_of(record, "type") {
             "" => draft.count_bookkeeping("header"),
-            _ => items.item(record, draft),
+            _ => items.read_item(record, draft),
         };
     };
     match str_of(record, "type") {
-        "response_item" => items.item(payload, draft),
+        "response_item" => items.read_item(payload, draft),
         "turn_context" => {
             draft.count_bookkeeping("turn_context");
             draft.set_model(str_of(payload, "model"));
@@ -79,14 +79,14 @@ fn read_line(record: &Value, items: &mut CodexItems, draft: &mut ConversationDra
             let replacement = list_of(payload, "replacement_history").iter();
             let texts: Vec<String> = replacement.map(|item| content_of(item, draft)).collect();
             if let Some(last) = draft.last_compaction() {
-                last.time = named(str_of(record, "timestamp"));
+                last.time = non_empty(str_of(record, "timestamp"));
                 last.tokens_before = items.context_tokens.take();
                 last.replacement = texts.join("\n");
             }
         }
         "event_msg" => {
             if let Some(info) = payload.get("info") {
-                items.count(info, time_of(record), draft);
+                items.count_tokens(info, time_of(record), draft);
             }
             read_event(str_of(payload, "type"), draft);
         }
@@ -118,8 +118,9 @@ pub(super) struct CodexItems {
 }
 
 impl CodexItems {
-    /// The tokens of the newest request. They are reported again when limits change; then their total is the same.
-    fn count(&mut self, info: &Value, time: Option<Timestamp>, draft: &mut ConversationDraft) {
+    /// Counts the tokens of the newest request. They are reported again when limits change; then their total is the
+    /// same.
+    fn count_tokens(&mut self, info: &Value, time: Option<Timestamp>, draft: &mut ConversationDraft) {
         let Some(input) = number_at(info, "/last_token_usage/input_tokens") else { return };
         self.context_tokens = Some(input).filter(|tokens| *tokens > 0);
         let total = number_at(info, "/total_token_usage/total_tokens");
@@ -136,19 +137,19 @@ impl CodexItems {
         self.session_tokens = total;
     }
 
-    /// One item. Call [`CodexItems::flush`] after the last.
-    pub(super) fn item(&mut self, item: &Value, draft: &mut ConversationDraft) {
+    /// Reads one item. Call [`CodexItems::flush`] after the last.
+    pub(super) fn read_item(&mut self, item: &Value, draft: &mut ConversationDraft) {
         match str_of(item, "type") {
-            "message" | "" => self.message(item, draft),
+            "message" | "" => self.read_message(item, draft),
             "reasoning" => read_reasoning(item, draft),
-            "function_call" => self.call(item, arguments(item.get("arguments"))),
+            "function_call" => self.add_call(item, arguments(item.get("arguments"))),
             "custom_tool_call" => {
                 let input = serde_json::json!({"input": str_of(item, "input")}).to_string();
-                self.call(item, input);
+                self.add_call(item, input);
             }
             "local_shell_call" => {
                 let input = arguments(item.get("action"));
-                self.call(&with_name(item, "local_shell"), input);
+                self.add_call(&with_name(item, "local_shell"), input);
             }
             "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
                 self.flush(draft);
@@ -169,11 +170,11 @@ impl CodexItems {
         }
     }
 
-    fn message(&mut self, item: &Value, draft: &mut ConversationDraft) {
+    fn read_message(&mut self, item: &Value, draft: &mut ConversationDraft) {
         let text = content_of(item, draft);
         match str_of(item, "role") {
             "assistant" => {
-                // What is said after a call begins a message of its own.
+                // Text after a call begins a new message.
                 if !self.calls.is_empty() || !self.text.is_empty() {
                     self.flush(draft);
                 }
@@ -192,12 +193,12 @@ impl CodexItems {
         }
     }
 
-    fn call(&mut self, item: &Value, arguments: String) {
+    fn add_call(&mut self, item: &Value, arguments: String) {
         let id = first_at(item, &["/call_id", "/id"]);
         self.calls.push(ToolCall::new(id, str_of(item, "name"), arguments));
     }
 
-    /// Ends the message of the assistant.
+    /// Ends the message of the assistant, if one has begun.
     pub(super) fn flush(&mut self, draft: &mut ConversationDraft) {
         if !self.text.is_empty() || !self.calls.is_empty() {
             draft.add_reply(std::mem::take(&mut self.text), std::mem::take(&mut self.calls));
@@ -237,7 +238,7 @@ fn is_scaffolding(text: &str) -> bool {
     STARTS.iter().any(|start| text.trim_start().starts_with(start))
 }
 
-/// The person's own words in a prompt that an editor has put its context before.
+/// The person's own words in a prompt that an editor has prefixed with context.
 fn request_of(text: &str) -> &str {
     let mark = "## My request for Codex:";
     match text.split_once(mark) {

@@ -1,10 +1,10 @@
-//! GitHub Copilot CLI: events, one a line, in a chain.
+//! GitHub Copilot CLI: events, one per line, in a chain.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::content::{arguments, first_at, list_of, named, number_at, str_at, str_of, text_of};
+use super::super::content::{arguments, first_at, list_of, non_empty, number_at, str_at, str_of, text_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -17,7 +17,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         let requests = record.get("data").map_or(&[] as &[Value], |data| list_of(data, "toolRequests"));
         asked.extend(requests.iter().map(|call| str_of(call, "toolCallId").to_owned()));
         if str_of(&record, "type") == "tool.execution_start" {
-            started(record.get("data").unwrap_or(&Value::Null), &mut asked, &mut draft);
+            read_tool_start(record.get("data").unwrap_or(&Value::Null), &mut asked, &mut draft);
         } else {
             read_event(&record, &mut draft);
         }
@@ -25,8 +25,8 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     vec![draft]
 }
 
-/// A tool that no message asked for: its start is the only record of the call.
-fn started(data: &Value, asked: &mut HashSet<String>, draft: &mut ConversationDraft) {
+/// Reads the start of a tool. If no message asked for it, this is the only record of the call.
+fn read_tool_start(data: &Value, asked: &mut HashSet<String>, draft: &mut ConversationDraft) {
     let id = str_of(data, "toolCallId");
     if !asked.insert(id.to_owned()) {
         return draft.count_bookkeeping("tool.execution_start");
@@ -56,14 +56,14 @@ fn read_event(record: &Value, draft: &mut ConversationDraft) {
             draft.count_bookkeeping(kind);
         }
         "session.compaction_complete" => {
-            let done = data.get("success").and_then(Value::as_bool) != Some(false);
+            let has_succeeded = data.get("success").and_then(Value::as_bool) != Some(false);
             let summary = Some(str_at(data, "/summaryContent")).filter(|summary| !summary.is_empty());
-            if !done {
+            if !has_succeeded {
                 return draft.count_bookkeeping(kind);
             }
             draft.note_compaction(summary);
             if let Some(last) = draft.last_compaction() {
-                last.time = named(str_of(record, "timestamp"));
+                last.time = non_empty(str_of(record, "timestamp"));
                 last.tokens_before = number_at(data, "/preCompactionTokens");
                 last.tokens_after = number_at(data, "/postCompactionTokens");
             }

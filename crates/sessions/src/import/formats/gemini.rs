@@ -1,11 +1,11 @@
-//! Gemini CLI: one JSON session, a JSONL session that is applied like a small database log, and checkpoints.
+//! Gemini CLI: a session in one JSON document, a session in JSON lines that change a list of messages, and checkpoints.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, content_of, is_true, list_of, named, say_content, str_of, text_of, time_of, tokens_at,
+    arguments, content_of, is_true, list_of, non_empty, say_content, str_of, text_of, time_of, tokens_at,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -19,9 +19,9 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut checkpoint = Checkpoint::default();
     while let Some(item) = records.next_item() {
         if item.get("parts").is_some() {
-            checkpoint.content(&item, &mut draft);
+            checkpoint.read_content(&item, &mut draft);
         } else if item.get("history").is_some() {
-            list_of(&item, "history").iter().for_each(|content| checkpoint.content(content, &mut draft));
+            list_of(&item, "history").iter().for_each(|content| checkpoint.read_content(content, &mut draft));
         } else {
             session.apply(item, &mut draft);
         }
@@ -62,7 +62,7 @@ impl GeminiSession {
         }
     }
 
-    /// The same id again replaces the message in place: first without its calls, later with them.
+    /// Adds a message. One with a known id replaces the earlier one, which was written without its calls.
     fn put(&mut self, message: Value, draft: &mut ConversationDraft) {
         let id = str_of(&message, "id");
         if id.is_empty() || self.known.insert(id.to_owned()) {
@@ -100,7 +100,7 @@ impl GeminiSession {
         }
     }
 
-    /// A message that is not there clears the session, as it does in Gemini CLI.
+    /// Goes back to a message. An unknown one clears the session, as it does in Gemini CLI.
     fn rewind(&mut self, id: &str, draft: &mut ConversationDraft) {
         let at = self.messages.iter().position(|message| str_of(message, "id") == id).unwrap_or(0);
         for message in self.messages.drain(at..) {
@@ -140,7 +140,7 @@ fn read_reply(message: &Value, draft: &mut ConversationDraft) {
     let mut calls = Vec::new();
     let mut results = Vec::new();
     for call in list_of(message, "toolCalls") {
-        let id = named(str_of(call, "id")).unwrap_or_else(|| draft.new_id());
+        let id = non_empty(str_of(call, "id")).unwrap_or_else(|| draft.new_id());
         results.extend(result_of(call, draft).map(|result| (id.clone(), result)));
         calls.push(ToolCall::new(id, str_of(call, "name"), arguments(call.get("args"))));
     }
@@ -162,7 +162,7 @@ fn usage_of(tokens: &Value) -> Usage {
     }
 }
 
-/// What a call yielded, as the model got it.
+/// The result of a call, as the model got it.
 fn result_of(call: &Value, draft: &mut ConversationDraft) -> Option<String> {
     let parts: Vec<String> = list_of(call, "result").iter().map(|part| response_text(part, draft)).collect();
     if !parts.is_empty() {
@@ -184,16 +184,16 @@ struct Checkpoint {
 }
 
 impl Checkpoint {
-    fn content(&mut self, content: &Value, draft: &mut ConversationDraft) {
+    fn read_content(&mut self, content: &Value, draft: &mut ConversationDraft) {
         let (mut texts, mut calls) = (Vec::new(), Vec::new());
         for part in list_of(content, "parts") {
             if let Some(call) = part.get("functionCall") {
-                let id = named(str_of(call, "id")).unwrap_or_else(|| draft.new_id());
+                let id = non_empty(str_of(call, "id")).unwrap_or_else(|| draft.new_id());
                 self.open.entry(str_of(call, "name").to_owned()).or_default().push_back(id.clone());
                 calls.push(ToolCall::new(id, str_of(call, "name"), arguments(call.get("args"))));
             } else if let Some(response) = part.get("functionResponse") {
                 let queued = self.open.get_mut(str_of(response, "name")).and_then(VecDeque::pop_front);
-                let id = named(str_of(response, "id")).or(queued);
+                let id = non_empty(str_of(response, "id")).or(queued);
                 let text = response_text(part, draft);
                 draft.add_result(&id.unwrap_or_default(), text);
             } else if !is_true(part, "thought") {

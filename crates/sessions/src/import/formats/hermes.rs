@@ -1,12 +1,11 @@
-//! Hermes: the gateway transcript (a message a line), the session log and export (one object), trajectories.
+//! Hermes: the gateway transcript (a message per line), the session log and export (one object), trajectories.
 
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-
 use serde_json::Value;
 
-use super::super::content::{list_of, named, str_of};
+use super::super::content::{list_of, non_empty, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -24,7 +23,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
             let name = if number > 1 { format!("{}-{number}", records.stem()) } else { records.stem() };
             drafts.push(read_session(&item, name));
         } else {
-            loose.message(&item);
+            loose.read_message(&item);
         }
     }
     drafts.push(loose.draft);
@@ -40,24 +39,26 @@ fn read_session(log: &Value, name: String) -> ConversationDraft {
     if !prompt.is_empty() && !has_system {
         gateway.draft.say(Role::System, prompt);
     }
-    list_of(log, "messages").iter().for_each(|message| gateway.message(message));
+    list_of(log, "messages").iter().for_each(|message| gateway.read_message(message));
     gateway.draft
 }
 
+/// Reads the messages of the gateway.
 struct Gateway {
     draft: ConversationDraft,
-    /// Rows of the generation before a compaction, which are inserted again after it, each with its entry.
+    /// Rows that a compaction replaced, each with its entry. Those that were kept are inserted again after it.
     compacted: HashMap<[String; 3], usize>,
-    in_old: bool,
+    /// Whether the last row was one of these.
+    after_compacted: bool,
 }
 
 impl Gateway {
     fn new(name: String) -> Gateway {
-        Gateway { draft: ConversationDraft::new(name), compacted: HashMap::new(), in_old: false }
+        Gateway { draft: ConversationDraft::new(name), compacted: HashMap::new(), after_compacted: false }
     }
 
-    /// A compaction. Without the rows that it replaced the log shows no more than the context after it.
-    fn compaction(&mut self, message: &Value, summary: Option<&str>) {
+    /// Notes a compaction. Without the rows that it replaced, the log begins with the context after it.
+    fn note_compaction(&mut self, message: &Value, summary: Option<&str>) {
         self.draft.begins_midway |= self.compacted.is_empty();
         self.draft.note_compaction(summary);
         if let Some(last) = self.draft.last_compaction() {
@@ -65,7 +66,7 @@ impl Gateway {
         }
     }
 
-    fn message(&mut self, message: &Value) {
+    fn read_message(&mut self, message: &Value) {
         if str_of(message, "role") == "session_meta" {
             self.draft.set_model(str_of(message, "model"));
             self.draft.set_tools(message.get("tools"));
@@ -76,9 +77,9 @@ impl Gateway {
         if old {
             self.compacted.insert(row.clone(), self.draft.len());
         } else {
-            if self.in_old {
-                self.compaction(message, None);
-                self.in_old = false;
+            if self.after_compacted {
+                self.note_compaction(message, None);
+                self.after_compacted = false;
             }
             let is_silent = row[1].is_empty() && row[2].is_empty();
             if let Some(entry) = self.compacted.get(&row).filter(|_| !is_silent) {
@@ -86,13 +87,13 @@ impl Gateway {
                 return self.draft.count(DropReason::Duplicate);
             }
         }
-        self.in_old = old;
-        self.said(message, &row[1]);
+        self.after_compacted = old;
+        self.add_message(message, &row[1]);
     }
 
-    fn said(&mut self, message: &Value, content: &str) {
+    fn add_message(&mut self, message: &Value, content: &str) {
         if let Some((summary, rest)) = summary_in(message, content) {
-            self.compaction(message, Some(&summary));
+            self.note_compaction(message, Some(&summary));
             if !rest.is_empty() {
                 openai::read_message(&with_content(message, rest.into()), &mut self.draft);
             }
@@ -109,7 +110,7 @@ impl Gateway {
 fn time_of(message: &Value) -> Option<String> {
     match message.get("timestamp")?.as_f64() {
         Some(seconds) => Some(Timestamp::from_second(seconds as i64).ok()?.to_string()),
-        None => named(str_of(message, "timestamp")),
+        None => non_empty(str_of(message, "timestamp")),
     }
 }
 
@@ -125,7 +126,7 @@ fn with_content(message: &Value, content: Value) -> Value {
     message
 }
 
-/// The summary that a message is, or begins with, and what the message says besides.
+/// The summary that a message is or begins with, and the rest of the message.
 fn summary_in(message: &Value, content: &str) -> Option<(String, String)> {
     const ENDS: [&str; 2] = ["--- END OF CONTEXT SUMMARY", "[END OF CONTEXT SUMMARY]"];
     if let Some(rest) = content.strip_prefix("[PRIOR CONTEXT") {

@@ -1,4 +1,4 @@
-//! Inspect AI logs as JSON: one conversation a sample.
+//! Inspect AI logs as JSON: one conversation per sample.
 
 use serde_json::Value;
 
@@ -6,6 +6,7 @@ use super::super::content::{content_of, list_of, number_at, openai_calls, plain_
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
 use super::openai;
+use base::locale::word;
 use base::text::each_string;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
@@ -14,8 +15,10 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         let stem = records.stem();
         let samples = list_of(&log, "samples");
         if samples.is_empty() {
-            records
-                .lose("the log is a header without samples; export the full log with `inspect log convert --to json`");
+            records.note_loss(word(
+                "the log is a header without samples; export the full log with `inspect log convert --to json`",
+                "日志只有头部而没有样本；请用 `inspect log convert --to json` 导出完整日志",
+            ));
         }
         for sample in samples {
             drafts.push(read_sample(sample, str_at(&log, "/eval/model"), &stem, samples.len() > 1));
@@ -30,7 +33,7 @@ fn sample_name(sample: &Value) -> String {
     if epoch > 1 { format!("{id}-epoch-{epoch}") } else { id }
 }
 
-/// One sample; its own name is part of the draft's if the log holds others.
+/// Reads one sample; its name is part of the draft's if the log has others.
 pub(crate) fn read_sample(sample: &Value, model: &str, stem: &str, has_siblings: bool) -> ConversationDraft {
     let mut draft =
         ConversationDraft::new(if has_siblings { format!("{stem}-{}", sample_name(sample)) } else { stem.to_owned() });
@@ -41,7 +44,7 @@ pub(crate) fn read_sample(sample: &Value, model: &str, stem: &str, has_siblings:
         attach(&mut message, attachments);
         read_message(&message, &mut draft);
     }
-    // The messages are the final state; where in them the history was cut, the log does not say.
+    // The messages are the final state; the log does not say where in them the history was cut.
     if events(sample).any(|event| str_of(event, "event") == "compaction") {
         draft.note_compaction(None);
     }

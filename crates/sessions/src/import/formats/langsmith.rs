@@ -16,15 +16,15 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     while let Some(item) = records.next_item() {
         if item.get("post").is_some() || item.get("patch").is_some() {
             for run in list_of(&item, "post").iter().chain(list_of(&item, "patch")) {
-                take(run, &mut traces);
+                add_run(run, &mut traces);
             }
         } else {
-            take(&item, &mut traces);
+            add_run(&item, &mut traces);
         }
     }
     let stem = records.stem();
     let names = conversation_names(&stem, traces.len());
-    traces.into_values().zip(names).map(|(trace, name)| trace.draft(name)).collect()
+    traces.into_values().zip(names).map(|(trace, name)| trace.into_draft(name)).collect()
 }
 
 /// The runs of one trace, by id; an update of a run wins over what was posted.
@@ -34,7 +34,7 @@ struct Trace {
     others: usize,
 }
 
-fn take(run: &Value, traces: &mut BTreeMap<String, Trace>) {
+fn add_run(run: &Value, traces: &mut BTreeMap<String, Trace>) {
     let key = first_at(run, &["/trace_id", "/id"]);
     let trace = traces.entry(key.to_owned()).or_default();
     let id = str_of(run, "id").to_owned();
@@ -43,7 +43,7 @@ fn take(run: &Value, traces: &mut BTreeMap<String, Trace>) {
         None if str_of(run, "run_type") == "llm" => drop(trace.models.insert(id, run.clone())),
         None => trace.others += 1,
     }
-    list_of(run, "child_runs").iter().for_each(|child| take(child, traces));
+    list_of(run, "child_runs").iter().for_each(|child| add_run(child, traces));
 }
 
 fn merge(known: &mut Value, update: &Value) {
@@ -54,7 +54,7 @@ fn merge(known: &mut Value, update: &Value) {
 }
 
 impl Trace {
-    fn draft(self, name: String) -> ConversationDraft {
+    fn into_draft(self, name: String) -> ConversationDraft {
         let mut draft = ConversationDraft::new(name);
         for _ in 0..self.others {
             draft.count_bookkeeping("run that is no call of a model");

@@ -32,7 +32,7 @@ fn read_conversation(messages: &[Value], draft: &mut ConversationDraft) {
     for (index, message) in messages.iter().enumerate() {
         let next = messages.get(index + 1);
         if message.get("type").is_some() && message.get("role").is_none() {
-            items.item(message, draft);
+            items.read_item(message, draft);
             continue;
         }
         items.flush(draft);
@@ -67,13 +67,13 @@ fn is_output(message: &Value) -> bool {
     str_of(message, "role") == "user" && str_of(message, "content").trim_start().starts_with("<returncode>")
 }
 
-/// The output of the last command of all is without a frame.
+/// Whether `next` is the output of the command that submits: that output has no frame.
 fn is_submission(command: &str, next: &Value) -> bool {
     const MARKS: [&str; 2] = ["COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT", "MINI_SWE_AGENT_FINAL_OUTPUT"];
     str_of(next, "role") == "user" && MARKS.iter().any(|mark| command.contains(mark))
 }
 
-/// What is around the last fenced block of a text that is a command, and the command.
+/// The text around the last fenced block that is a command, and the command.
 fn fenced(text: &str) -> Option<(String, &str)> {
     const OPENINGS: [&str; 3] = ["```bash\n", "```mswea_bash_command\n", "```sh\n"];
     let (at, opening) = OPENINGS.iter().filter_map(|opening| Some((text.rfind(opening)?, *opening))).max()?;

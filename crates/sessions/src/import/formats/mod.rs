@@ -1,5 +1,6 @@
-//! One file a format: records in, drafts of conversations out. None fails: what cannot be used is counted. Two files are
-//! helpers of a format: `claude_tree` follows the links between its records, `openhands_sdk` reads its newer events.
+//! One file per format: records in, drafts of conversations out. None fails: records that cannot be used are counted.
+//! Two files are helpers of a format: `claude_tree` follows the links between its records, `openhands_sdk` reads its
+//! newer events.
 
 mod aider;
 mod anthropic;

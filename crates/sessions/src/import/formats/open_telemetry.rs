@@ -31,7 +31,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     }
     let stem = records.stem();
     let names = conversation_names(&stem, traces.len());
-    traces.into_values().zip(names).map(|(trace, name)| trace.draft(name)).collect()
+    traces.into_values().zip(names).map(|(trace, name)| trace.into_draft(name)).collect()
 }
 
 #[derive(Default)]
@@ -41,12 +41,12 @@ struct Trace {
 }
 
 impl Trace {
-    fn draft(mut self, name: String) -> ConversationDraft {
+    fn into_draft(mut self, name: String) -> ConversationDraft {
         let mut draft = ConversationDraft::new(name);
         for _ in 0..self.others {
             draft.count_bookkeeping("span that is no call of a model");
         }
-        // Of calls that are equally long the latest counts.
+        // Among equally long calls the latest counts.
         self.calls.sort_by(|a, b| (a.input.len(), &a.start).cmp(&(b.input.len(), &b.start)));
         let longest = self.calls.pop();
         self.calls.iter().for_each(|_| draft.count(DropReason::Duplicate));
@@ -98,16 +98,17 @@ fn nested(attributes: &Value) -> Value {
     match attributes {
         Value::Array(list) => {
             for attribute in list {
-                place(&mut root, str_of(attribute, "key"), plain(attribute.get("value").unwrap_or(&Value::Null)));
+                set_path(&mut root, str_of(attribute, "key"), plain(attribute.get("value").unwrap_or(&Value::Null)));
             }
         }
-        Value::Object(object) => object.iter().for_each(|(key, value)| place(&mut root, key, value.clone())),
+        Value::Object(object) => object.iter().for_each(|(key, value)| set_path(&mut root, key, value.clone())),
         _ => {}
     }
     root
 }
 
-fn place(root: &mut Value, path: &str, value: Value) {
+/// Sets the value at a path of names with dots between them.
+fn set_path(root: &mut Value, path: &str, value: Value) {
     let mut at = root;
     for part in path.split('.') {
         if !at.is_object() {
@@ -134,7 +135,7 @@ fn plain(value: &Value) -> Value {
     value.as_object().and_then(|object| object.values().next()).cloned().unwrap_or(Value::Null)
 }
 
-/// Structured values that do not fit an attribute are written as JSON texts.
+/// A value, parsed if it is a JSON text: attributes cannot have structured values.
 fn parsed(value: &Value) -> Value {
     let inner = value.as_str().and_then(|text| serde_json::from_str(text).ok());
     inner.unwrap_or_else(|| value.clone())
@@ -175,7 +176,7 @@ fn items(value: &Value, key: &str) -> Vec<Value> {
 
 fn read_message(message: &Value, draft: &mut ConversationDraft) {
     match message {
-        // Langfuse notes the text of an answer alone.
+        // Langfuse logs only the text of an answer.
         Value::String(text) => draft.add_reply(text.as_str(), Vec::new()),
         _ if message.get("parts").is_some() => read_parts(message, draft),
         _ => match message.get("message") {

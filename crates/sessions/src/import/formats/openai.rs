@@ -1,4 +1,4 @@
-//! Messages as OpenAI's API has them: a body, a list, one message or one body a line; Responses bodies too.
+//! Messages as OpenAI's API has them: a body, a list, one message or one body per line; Responses bodies too.
 
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ pub(super) fn read_body(body: &Value, name: String) -> ConversationDraft {
     }
     let mut items = CodexItems::default();
     for item in list_of(body, "input") {
-        items.item(item, &mut draft);
+        items.read_item(item, &mut draft);
     }
     items.flush(&mut draft);
     for item in list_of(body, "messages") {
@@ -58,7 +58,10 @@ pub(super) fn read_message(item: &Value, draft: &mut ConversationDraft) {
         "assistant" => read_assistant(item, draft),
         "tool" => {
             let text = content_of(item, draft);
-            answer(str_of(item, "tool_call_id"), text, draft);
+            match str_of(item, "tool_call_id") {
+                "" => draft.add_next_result(text),
+                id => draft.add_result(id, text),
+            }
         }
         "function" => {
             let text = content_of(item, draft);
@@ -68,10 +71,6 @@ pub(super) fn read_message(item: &Value, draft: &mut ConversationDraft) {
         "system" | "developer" => say_content(Role::System, item, draft),
         other => draft.count_unknown(format!("role `{other}`")),
     }
-}
-
-fn answer(id: &str, text: String, draft: &mut ConversationDraft) {
-    if id.is_empty() { draft.add_next_result(text) } else { draft.add_result(id, text) }
 }
 
 fn read_assistant(item: &Value, draft: &mut ConversationDraft) {

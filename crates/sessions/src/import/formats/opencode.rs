@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::content::{arguments, is_true, list_of, named, placeholder, str_at, str_of, tokens_at};
+use super::super::content::{arguments, is_true, list_of, non_empty, placeholder, str_at, str_of, tokens_at};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -77,12 +77,12 @@ fn file(part: &Value) -> String {
 /// one.
 fn read_assistant(parts: &[Value], draft: &mut ConversationDraft) {
     let mut turn = OpencodeTurn::default();
-    let mut said = false;
+    let mut has_replied = false;
     for part in parts {
         match str_of(part, "type") {
             "text" => {
                 if !turn.calls.is_empty() {
-                    said |= turn.flush(draft);
+                    has_replied |= turn.flush(draft);
                 }
                 turn.texts.push(str_of(part, "text").to_owned());
             }
@@ -95,7 +95,7 @@ fn read_assistant(parts: &[Value], draft: &mut ConversationDraft) {
             kind => draft.count_unknown(format!("part {kind}")),
         }
     }
-    if !turn.flush(draft) && !said {
+    if !turn.flush(draft) && !has_replied {
         draft.count(DropReason::Empty);
     }
 }
@@ -109,7 +109,7 @@ struct OpencodeTurn {
 
 impl OpencodeTurn {
     fn tool(&mut self, part: &Value, draft: &mut ConversationDraft) {
-        let id = named(str_of(part, "callID")).unwrap_or_else(|| draft.new_id());
+        let id = non_empty(str_of(part, "callID")).unwrap_or_else(|| draft.new_id());
         self.calls.push(ToolCall::new(id.clone(), str_of(part, "tool"), arguments(part.pointer("/state/input"))));
         match str_at(part, "/state/status") {
             "completed" => self.results.push((id, str_at(part, "/state/output").to_owned())),

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::content::{arguments, first_at, list_of, named, number_at, placeholder, plain_text, str_at, str_of};
+use super::super::content::{
+    arguments, first_at, list_of, non_empty, number_at, placeholder, plain_text, str_at, str_of,
+};
 use super::super::draft::ConversationDraft;
 use super::super::source::{Records, plain_name};
 use super::openai;
@@ -20,10 +22,10 @@ pub(crate) struct EventView {
 }
 
 impl EventView {
-    /// Adds one event of any age.
-    pub(crate) fn event(&mut self, event: &Value, draft: &mut ConversationDraft) {
+    /// Reads one event of any age.
+    pub(crate) fn read_event(&mut self, event: &Value, draft: &mut ConversationDraft) {
         let (from, compactions) = (draft.len(), draft.compactions());
-        any_event(event, draft);
+        add_event(event, draft);
         if draft.len() > from {
             self.entries.extend(event.get("id").map(|id| (plain_text(id), from)));
         }
@@ -39,7 +41,7 @@ impl EventView {
         let kept = self.entries.iter().filter(|(name, _)| !self.forgotten.contains(name));
         draft.keep_entries(kept.map(|(_, entry)| *entry));
         if let Some(last) = draft.last_compaction() {
-            last.time = named(str_of(event, "timestamp"));
+            last.time = non_empty(str_of(event, "timestamp"));
         }
     }
 }
@@ -52,7 +54,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         if item.get("history").is_some_and(Value::is_array) {
             drafts.push(read_evaluation(&item, &records.stem(), drafts.len() + 1));
         } else {
-            view.event(&item, &mut loose);
+            view.read_event(&item, &mut loose);
         }
     }
     drafts.push(loose);
@@ -68,15 +70,15 @@ fn read_evaluation(line: &Value, stem: &str, number: usize) -> ConversationDraft
     for item in list_of(line, "history") {
         match item {
             // The oldest outputs hold pairs of an action and its observation.
-            Value::Array(pair) => pair.iter().for_each(|event| view.event(event, &mut draft)),
-            event => view.event(event, &mut draft),
+            Value::Array(pair) => pair.iter().for_each(|event| view.read_event(event, &mut draft)),
+            event => view.read_event(event, &mut draft),
         }
     }
     draft
 }
 
-/// One event of any age.
-fn any_event(event: &Value, draft: &mut ConversationDraft) {
+/// Adds one event of any age.
+fn add_event(event: &Value, draft: &mut ConversationDraft) {
     if event.get("kind").is_some() {
         openhands_sdk::read_event(event, draft);
     } else if let Some(name) = event.get("action").and_then(Value::as_str) {
@@ -103,13 +105,13 @@ fn read_action(name: &str, event: &Value, draft: &mut ConversationDraft) {
         "recall" | "null" | "change_agent_state" | "condensation_request" => {
             draft.count_bookkeeping(format!("action {name}"));
         }
-        "finish" | "reject" => finish(event, args, draft),
+        "finish" | "reject" => add_last_words(event, args, draft),
         _ => read_call(name, event, args, draft),
     }
 }
 
-/// The last words; nothing answers them, so they are no call.
-fn finish(event: &Value, args: &Value, draft: &mut ConversationDraft) {
+/// Adds the last words. They are not a call, since nothing answers them.
+fn add_last_words(event: &Value, args: &Value, draft: &mut ConversationDraft) {
     let thought = str_at(event, "/tool_call_metadata/model_response/choices/0/message/content");
     let last = first_at(args, &["/final_thought", "/thought", "/reason"]);
     let text =
@@ -149,15 +151,15 @@ fn native_call(message: &Value, id: &str) -> Option<ToolCall> {
     Some(ToolCall::new(id, str_at(made, "/function/name"), arguments(made.pointer("/function/arguments"))))
 }
 
-/// The arguments without what the program added for itself.
+/// The arguments without the fields that the program added for itself.
 fn plain_arguments(args: &Value) -> String {
-    const OWN: [&str; 12] = [
+    const ADDED: [&str; 12] = [
         "thought", "is_input", "blocking", "is_static", "hidden", "confirmation_state", "impl_source",
         "translated_ipython_code", "security_risk", "action", "source", "timestamp",
     ];
     let mut args = args.clone();
     if let Some(object) = args.as_object_mut() {
-        object.retain(|key, value| !OWN.contains(&key.as_str()) && !value.is_null());
+        object.retain(|key, value| !ADDED.contains(&key.as_str()) && !value.is_null());
     }
     args.to_string()
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, content_of, first_at, is_true, list_of, named, number_at, say_content, str_of, text_of, time_of,
+    arguments, content_of, first_at, is_true, list_of, non_empty, number_at, say_content, str_of, text_of, time_of,
     tokens_at,
 };
 use super::super::conversation::DropReason;
@@ -82,7 +82,7 @@ fn read_entry(record: &Value, draft: &mut ConversationDraft) {
         "compaction" => {
             draft.note_compaction(Some(str_of(record, "summary")));
             if let Some(last) = draft.last_compaction() {
-                last.time = named(str_of(record, "timestamp"));
+                last.time = non_empty(str_of(record, "timestamp"));
                 last.tokens_before = number_at(record, "/tokensBefore");
             }
         }

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::super::content::{arguments, first_at, list_of, str_of, text_of};
-use super::super::draft::{ConversationDraft, one_each};
+use super::super::draft::{ConversationDraft, read_each};
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
-    one_each(records, read_conversation)
+    read_each(records, read_conversation)
 }
 
 /// One conversation of either flavour.
@@ -38,7 +38,7 @@ fn read_turn(turn: &Value, draft: &mut ConversationDraft) {
             let calls = written_calls(&value, draft);
             if calls.is_empty() { draft.add_reply(value, calls) } else { draft.add_reply("", calls) }
         }
-        "observation" | "tool" | "function_response" | "tool_response" => results(&value, draft),
+        "observation" | "tool" | "function_response" | "tool_response" => read_results(&value, draft),
         other => draft.count_unknown(format!("speaker `{other}`")),
     }
 }
@@ -51,7 +51,7 @@ fn read_reply(value: &str, draft: &mut ConversationDraft) {
     draft.add_reply(text.trim(), calls);
 }
 
-fn results(value: &str, draft: &mut ConversationDraft) {
+fn read_results(value: &str, draft: &mut ConversationDraft) {
     let (_, responses) = without_blocks(value, "tool_response");
     if responses.is_empty() {
         return draft.add_next_result(value);
@@ -86,10 +86,10 @@ fn without_blocks(text: &str, tag: &str) -> (String, Vec<String>) {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     let (mut rest, mut kept, mut blocks) = (text, String::new(), Vec::new());
     while let Some((before, after)) = rest.split_once(&open) {
-        let Some((inside, behind)) = after.split_once(&close) else { break };
+        let Some((inside, tail)) = after.split_once(&close) else { break };
         kept.push_str(before);
         blocks.push(inside.to_owned());
-        rest = behind;
+        rest = tail;
     }
     kept.push_str(rest);
     (kept, blocks)

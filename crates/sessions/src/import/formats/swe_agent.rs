@@ -53,19 +53,19 @@ fn read_trajectory(run: &Value, stem: &str, drafts: &mut Vec<ConversationDraft>)
     }
     if history.is_empty() {
         let mut draft = ConversationDraft::new(stem);
-        list_of(run, "trajectory").iter().for_each(|step| text_step(step, &mut draft));
+        list_of(run, "trajectory").iter().for_each(|step| read_step(step, &mut draft));
         drafts.push(draft);
     } else if list_of(run, "history").is_empty()
         && let (Some(step), Some(draft)) = (list_of(run, "trajectory").last(), drafts.get_mut(first))
     {
-        text_step(step, draft);
+        read_step(step, draft);
     }
 }
 
-/// A step of the trajectory, where there is no history.
-fn text_step(step: &Value, draft: &mut ConversationDraft) {
+/// Reads a step of the trajectory, where there is no history.
+fn read_step(step: &Value, draft: &mut ConversationDraft) {
     let action = str_of(step, "action");
-    act(first_at(step, &["/thought", "/response"]), action, draft);
+    add_action(first_at(step, &["/thought", "/response"]), action, draft);
     if !action.is_empty() {
         draft.add_next_result(str_of(step, "observation"));
     }
@@ -80,11 +80,11 @@ fn read_message(item: &Value, draft: &mut ConversationDraft) {
         "assistant" if !native => {
             let content = content_of(item, draft);
             let thought = str_of(item, "thought");
-            act(if thought.is_empty() { &content } else { thought }, str_of(item, "action"), draft);
+            add_action(if thought.is_empty() { &content } else { thought }, str_of(item, "action"), draft);
         }
         "tool" => {
             let text = content_of(item, draft);
-            answers(item, text, draft);
+            add_results(item, text, draft);
         }
         "user" if draft.waiting() > 0 && is_observation(item) => {
             let text = content_of(item, draft);
@@ -94,8 +94,8 @@ fn read_message(item: &Value, draft: &mut ConversationDraft) {
     }
 }
 
-/// An action in text stands for a call of the shell.
-fn act(thought: &str, action: &str, draft: &mut ConversationDraft) {
+/// Adds a reply. An action in text stands for a call of the shell.
+fn add_action(thought: &str, action: &str, draft: &mut ConversationDraft) {
     let command = action.trim();
     let calls = if command.is_empty() {
         Vec::new()
@@ -106,8 +106,8 @@ fn act(thought: &str, action: &str, draft: &mut ConversationDraft) {
     draft.add_reply(thought, calls);
 }
 
-/// One result may answer several calls: the first gets its text.
-fn answers(item: &Value, text: String, draft: &mut ConversationDraft) {
+/// Adds a result. It may answer several calls: the first gets its text.
+fn add_results(item: &Value, text: String, draft: &mut ConversationDraft) {
     let ids = list_of(item, "tool_call_ids").iter().filter_map(Value::as_str);
     let single = Some(str_of(item, "tool_call_id")).filter(|id| !id.is_empty());
     let mut ids: Vec<&str> = ids.chain(single).collect();

@@ -1,4 +1,4 @@
-//! What still looks suspicious in a fixture, with its place; what was found is never shown in full.
+//! Lists what still looks suspicious in a fixture, with its place. A finding is never shown in full.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -9,19 +9,20 @@ use serde_json::Value;
 use super::edit::unescaped;
 use super::{personal, secrets, shape};
 use crate::transcript::Fixture;
+use base::say;
 use base::text::pattern;
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 /// What a place looks like.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum SuspicionKind {
     /// A secret of this kind.
     #[error("secret ({0})")]
     Secret(String),
-    #[error("account name in a path")]
     /// The account name in a home folder.
+    #[error("account name in a path")]
     HomeFolder,
-    #[error("e-mail address")]
     /// An e-mail address.
+    #[error("e-mail address")]
     Address,
     /// A mention of a person on a platform.
     #[error("mention of a person")]
@@ -29,14 +30,14 @@ pub enum SuspicionKind {
     /// The name of a personal machine.
     #[error("name of a machine")]
     Machine,
-    #[error("public network address")]
     /// A public network address.
+    #[error("public network address")]
     NetworkAddress,
-    /// A tag of reasoning whose other end is not there.
+    /// A tag of reasoning without its counterpart.
     #[error("reasoning tag")]
     Reasoning,
-    #[error("long random string")]
     /// A long text that looks random.
+    #[error("long random string")]
     Random,
     /// A word in the position of a password.
     #[error("possible password")]
@@ -44,6 +45,21 @@ pub enum SuspicionKind {
 }
 
 impl SuspicionKind {
+    /// The kind in the language that is printed; in JSON it is English.
+    pub fn message(&self) -> String {
+        match self {
+            SuspicionKind::Secret(kind) => say!("{self}", "密钥或密码（{kind}）"),
+            SuspicionKind::HomeFolder => say!("{self}", "路径中的账户名"),
+            SuspicionKind::Address => say!("{self}", "电子邮件地址"),
+            SuspicionKind::Mention => say!("{self}", "提及的人"),
+            SuspicionKind::Machine => say!("{self}", "机器名"),
+            SuspicionKind::NetworkAddress => say!("{self}", "公网地址"),
+            SuspicionKind::Reasoning => say!("{self}", "推理标签"),
+            SuspicionKind::Random => say!("{self}", "很长的随机字符串"),
+            SuspicionKind::Password => say!("{self}", "可能的密码"),
+        }
+    }
+
     /// Whether scrubbing would replace it: then a fixture must not be committed with it. The others are for a person
     /// to look at.
     pub fn is_certain(&self) -> bool {
@@ -77,10 +93,10 @@ pub enum Field {
     Tools,
 }
 
+/// A place that may contain a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-/// A place that may hold a secret.
 pub struct Suspicion {
-    /// The message's index; `None` for what is in description or notes.
+    /// The message's index; `None` for a text of the fixture itself.
     pub message: Option<usize>,
     /// What it looks like.
     pub kind: SuspicionKind,
@@ -103,26 +119,26 @@ static RANDOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9_-]{32,}")
 
 /// Everything suspicious in the fixture, message by message.
 pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
-    let mut found = Vec::new();
-    look(&fixture.description, None, Field::Description, &mut found);
+    let mut suspicions = Vec::new();
+    add_suspicions(&fixture.description, None, Field::Description, &mut suspicions);
     if !fixture.notes.is_null() {
-        look(&fixture.notes.to_string(), None, Field::Notes, &mut found);
+        add_suspicions(&fixture.notes.to_string(), None, Field::Notes, &mut suspicions);
     }
     if !fixture.tools.is_empty() {
-        look(&Value::from(fixture.tools.clone()).to_string(), None, Field::Tools, &mut found);
+        add_suspicions(&Value::from(fixture.tools.clone()).to_string(), None, Field::Tools, &mut suspicions);
     }
     for (index, message) in fixture.messages.iter().enumerate() {
-        look(&message.content, Some(index), Field::Content, &mut found);
+        add_suspicions(&message.content, Some(index), Field::Content, &mut suspicions);
         for (number, call) in message.tool_calls.iter().enumerate() {
-            look(&call.function.arguments, Some(index), Field::Arguments(number), &mut found);
+            add_suspicions(&call.function.arguments, Some(index), Field::Arguments(number), &mut suspicions);
         }
         let recorded = super::recorded(message).collect::<Vec<_>>().join("\n");
-        look(&recorded, Some(index), Field::References, &mut found);
+        add_suspicions(&recorded, Some(index), Field::References, &mut suspicions);
     }
-    found
+    suspicions
 }
 
-fn look(text: &str, message: Option<usize>, field: Field, found: &mut Vec<Suspicion>) {
+fn add_suspicions(text: &str, message: Option<usize>, field: Field, suspicions: &mut Vec<Suspicion>) {
     let plain = unescaped(text);
     let mut all: Vec<(Range<usize>, SuspicionKind)> = Vec::new();
     all.extend(secrets::secrets_and_doubts(text).into_iter().map(|one| match one.is_doubtful {
@@ -147,11 +163,11 @@ fn look(text: &str, message: Option<usize>, field: Field, found: &mut Vec<Suspic
         }
         end = place.end;
         let excerpt = masked(text.get(place.clone()).unwrap_or(""));
-        found.push(Suspicion { message, kind, excerpt, field, place });
+        suspicions.push(Suspicion { message, kind, excerpt, field, place });
     }
 }
 
-/// Whether an address belongs to the network at large, and not to an example, a local network or a version number.
+/// Whether this is an address in the public network, and not an example, a local address or a version number.
 fn is_public(text: &str) -> bool {
     let parts: Vec<u8> = text.split('.').filter_map(|part| part.parse().ok()).collect();
     let Ok([a, b, c, d]) = <[u8; 4]>::try_from(parts) else { return false };
@@ -163,7 +179,7 @@ fn is_public(text: &str) -> bool {
     !(local || example || known || version)
 }
 
-/// Letters of both cases and digits, close to evenly spread: no hash, no identifier.
+/// Whether a run has letters of both cases and digits, about evenly spread, unlike a hash or an identifier.
 fn is_random(run: &str) -> bool {
     let tests = [u8::is_ascii_uppercase, u8::is_ascii_lowercase, u8::is_ascii_digit];
     let mixed = tests.into_iter().all(|test| shape::has_byte(run, test));
@@ -175,7 +191,7 @@ fn is_random(run: &str) -> bool {
 fn masked(text: &str) -> String {
     let length = text.chars().count();
     let shown: String = text.chars().take((length / 3).min(4)).collect();
-    format!("{shown}… ({length} characters)")
+    say!("{shown}… ({length} characters)", "{shown}……（{length} 个字符）")
 }
 
 #[cfg(test)]
@@ -183,9 +199,9 @@ mod tests {
     use super::*;
 
     fn kinds(text: &str) -> Vec<SuspicionKind> {
-        let mut found = Vec::new();
-        look(text, None, Field::Content, &mut found);
-        found.into_iter().map(|one| one.kind).collect()
+        let mut suspicions = Vec::new();
+        add_suspicions(text, None, Field::Content, &mut suspicions);
+        suspicions.into_iter().map(|one| one.kind).collect()
     }
 
     #[test]
@@ -196,7 +212,7 @@ mod tests {
         assert_eq!(found.len(), 3, "{found:?}");
         assert!(found.iter().all(SuspicionKind::is_certain));
         let mut list = Vec::new();
-        look(&text, None, Field::Content, &mut list);
+        add_suspicions(&text, None, Field::Content, &mut list);
         assert_eq!(list[0].excerpt, "ghp_… (40 characters)");
     }
 

@@ -16,17 +16,16 @@ const TAIL: usize = 900;
 /// Characters kept around a fact.
 const AROUND: usize = 80;
 
-/// Characters of each end of an output that are kept while a log is read: more than [`cut`] keeps, so that it sees no
-/// difference.
+/// Characters of each end of an output that are kept while a log is read: more than [`cut`] keeps, so that its result
+/// is the same.
 const READ: usize = 2048;
-/// What stands for the middle of an output between reading and cutting: a line break and this mark, the references of
-/// the middle, and between the other two the length that the output had.
+/// The marks of the text that replaces the middle of an output between reading and cutting. The references of the
+/// middle are between the first two, the length of the whole output between the last two.
 const GAP: [&str; 3] = ["\n\u{F8FF}", "\u{F8FF}of ", " characters\u{F8FF}\n"];
 
-/// An output as it is held while a log is read: of a very long one the ends, and how long it was. A log of many long
-/// outputs so needs no more room than what becomes of it. No secret is parted: what is left of one might not be known
-/// for a secret any more.
-pub(crate) fn held(text: String) -> String {
+/// Shortens a very long output while a log is read, to its ends and its length: so a log of many long outputs needs no
+/// more memory than the fixture that becomes of it. No secret is divided: its rest might not be recognised any more.
+pub(crate) fn shorten_while_reading(text: String) -> String {
     let length = text.chars().count();
     if length <= 3 * READ || text.contains(CUT_MARK) {
         return text;
@@ -56,7 +55,7 @@ fn byte_of(text: &str, character: usize) -> usize {
     text.char_indices().nth(character).map_or(text.len(), |(at, _)| at)
 }
 
-/// The characters that a text had in the log.
+/// The number of characters that a text had in the log.
 pub fn full_length(text: &str) -> usize {
     gap(text).map_or_else(|| text.chars().count(), |(_, length)| length)
 }
@@ -89,7 +88,7 @@ pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
     (parts.len() > 1).then_some(short)
 }
 
-/// Where a fact occurs, blind to the case of ASCII letters, as facts are matched.
+/// Where a fact occurs, ignoring the case of ASCII letters, as facts are matched.
 fn places(text: &str, fact: &str) -> Vec<Range<usize>> {
     let fact = fact.trim();
     if fact.is_empty() {
@@ -105,7 +104,7 @@ fn widened(text: &str, range: Range<usize>) -> Range<usize> {
     before.map_or(range.start, |(at, _)| at)..after.map_or(text.len(), |(at, _)| range.end + at)
 }
 
-/// Ranges in order, overlapping and near ones joined: a note takes the room of what it stands for.
+/// Ranges in order, with overlapping and near ones joined: a note would be as long as the text that it replaces.
 fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| range.start);
     let mut merged: Vec<Range<usize>> = Vec::new();
@@ -118,15 +117,15 @@ fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     merged
 }
 
-/// What of `range` lies beside `gap`.
+/// The parts of `range` outside `gap`.
 fn without(range: Range<usize>, gap: &Range<usize>) -> Vec<Range<usize>> {
     if range.end <= gap.start || gap.end <= range.start {
         return vec![range];
     }
-    let beside = [range.start..gap.start, gap.end..range.end];
+    let outside = [range.start..gap.start, gap.end..range.end];
     // A range over the whole gap stays two, even if one is empty: the note is between them.
     let is_over = range.start <= gap.start && gap.end <= range.end;
-    beside.into_iter().filter(|part| part.start < part.end || (is_over && part.start == part.end)).collect()
+    outside.into_iter().filter(|part| part.start < part.end || (is_over && part.start == part.end)).collect()
 }
 
 #[cfg(test)]
@@ -146,28 +145,28 @@ mod tests {
     #[test]
     fn an_output_shortened_while_reading_is_cut_as_if_it_had_not_been() {
         let text: String = (0..9000).map(|n| format!("zeile {n} ü\n")).collect();
-        let short = held(text.clone());
+        let short = shorten_while_reading(text.clone());
         assert!(short.len() < 9000, "{}", short.len());
         assert_eq!(cut(&short, &[]), cut(&text, &[]));
-        assert_eq!(held("x".repeat(6000)), "x".repeat(6000));
+        assert_eq!(shorten_while_reading("x".repeat(6000)), "x".repeat(6000));
     }
 
     #[test]
     fn what_marks_a_shortened_output_never_stays() {
         let text = format!("{}near{}", "é".repeat(READ - 10), "y ".repeat(4000));
-        let short = cut(&held(text), &["near".into()]).expect("is long");
+        let short = cut(&shorten_while_reading(text), &["near".into()]).expect("is long");
         assert!(short.contains("near") && !short.contains('\u{F8FF}'), "{short}");
         assert_eq!(short.matches("[... cut, 10,042 characters").count(), 3, "{short}");
-        let shrunk = held(format!("a{}b", "\t".repeat(9000))).replace('\t', "");
+        let shrunk = shorten_while_reading(format!("a{}b", "\t".repeat(9000))).replace('\t', "");
         assert_eq!(cut(&shrunk, &[]).expect("was long"), "a\n[... cut, 9,002 characters in the original ...]\nb");
     }
 
     #[test]
-    fn no_secret_is_parted_while_reading() {
+    fn no_secret_is_divided_while_reading() {
         let lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7x1y2z3A4b5C6\n".repeat(90);
         let key = format!("-----BEGIN {0} KEY-----\n{lines}-----END {0} KEY-----\n", "PRIVATE");
         let text = format!("{}{key}done", "a line of output\n".repeat(2000));
-        let short = held(text);
+        let short = shorten_while_reading(text);
         assert!(short.contains("-----BEGIN") && short.len() < 16_000, "{}", short.len());
     }
 
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_on_the_edge_is_not_parted() {
+    fn a_fact_on_the_edge_is_kept_whole() {
         let text = format!("{}needle in the hay{}", "x".repeat(995), "y".repeat(3000));
         assert!(cut(&text, &["needle in the hay".into()]).expect("is long").contains("needle in the hay"));
     }

@@ -1,12 +1,12 @@
-//! Looking at a text without its escapes, and changing pieces of it.
+//! Texts without their escapes, and replacements in texts.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 /// The text with its escapes blanked out, byte for byte as long: `\n`, `\t`, `\u4f60` and the like become line breaks,
-/// the backslashes of an escaped quote become blanks behind it, and so do the colour codes of terminals. In JSON inside a text, or in
-/// coloured output, the letter of an escape must not pass for the first letter of a word, and a quote must be seen
-/// however often it was escaped.
+/// the backslashes of an escaped quote become blanks after it, and so do the colour codes of terminals. In JSON inside
+/// a text, or in coloured output, the letter of an escape must not pass for the first letter of a word, and a quote
+/// must be seen however often it was escaped.
 pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['\\', '\u{1b}']) {
         return text.into();
@@ -16,14 +16,14 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
         if let Some(quote @ (b'"' | b'\'' | b'`')) = rest.get(slashes).copied().filter(|_| slashes > 0) {
-            // The quote first, so that it follows what it closes at once.
+            // The quote comes first, directly after the text that it closes.
             bytes.iter_mut().skip(at).take(slashes + 1).for_each(|byte| *byte = b' ');
             bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = quote);
             at += slashes + 1;
             continue;
         }
         let (blanked, filler) = if slashes >= 2 {
-            // Escaped backslashes, as of a path; an odd one at the end begins an escape.
+            // Escaped backslashes, as in a path; an odd one at the end begins an escape.
             at += slashes / 2 * 2;
             continue;
         } else {
@@ -35,7 +35,7 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     String::from_utf8(bytes).map_or(text.into(), Cow::Owned)
 }
 
-/// The text without the characters of no width between two ASCII characters: nothing but a divided secret has them there.
+/// The text without zero-width characters between two ASCII characters: they occur there only to divide a secret.
 pub(super) fn joined(text: &str) -> Cow<'_, str> {
     // Not U+FEFF, which begins files.
     const WIDTHLESS: [char; 4] = ['\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}'];
@@ -86,7 +86,8 @@ fn colour_length(rest: &[u8]) -> usize {
     if rest.get(numbers + 1).is_some_and(u8::is_ascii_alphabetic) { numbers + 2 } else { 0 }
 }
 
-/// The text with each range replaced. Of overlapping ranges the first holds; ranges that change nothing are passed.
+/// The text with each range replaced. Of overlapping ranges the first is replaced; ranges that change nothing are
+/// skipped.
 pub(super) fn replaced<'a>(text: &'a str, mut edits: Vec<(Range<usize>, &str)>, count: &mut usize) -> Cow<'a, str> {
     edits.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     let mut out = String::new();
@@ -124,12 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn only_what_divides_ascii_is_joined() {
+    fn zero_width_characters_are_removed_only_between_ascii() {
         assert_eq!(joined("g\u{200b}\u{200d}hp 喜\u{200b}欢 a\u{200b}欢"), "ghp 喜\u{200b}欢 a\u{200b}欢");
     }
 
     #[test]
-    fn the_first_of_overlapping_edits_holds() {
+    fn the_first_of_overlapping_edits_is_made() {
         let mut count = 0;
         let edits = vec![(0..3, "x"), (2..5, "y"), (5..6, "f"), (6..7, "z")];
         assert_eq!(replaced("abcdefg", edits, &mut count), "xdefz");

@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use super::word_lists::{KEY_MODIFIERS, NOT_AFTER, NOT_BEFORE};
 
-/// What a key word says about the value after it.
+/// What a key word says about the value after it: how much is demanded of the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeywordClass {
+    /// A password: any value.
     Password,
-    /// A secret or a key: any value that is no name of one.
+    /// A secret or a key: any value that is not the name of one.
     Secret,
     /// A token, a session or a credential: a value that is random.
     Token,
@@ -58,7 +59,7 @@ pub(super) fn words(identifier: &str) -> Vec<String> {
     words
 }
 
-/// What one word says, with the word before it.
+/// The class of one word, given the word before it; `None` if it does not name a secret.
 pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
     const ENDS: [&str; 12] = [
         "password", "passwd", "passphrase", "passcode", "passwort", "kennwort", "wachtwoord", "contrasena", "userpwd",
@@ -79,7 +80,7 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
     if owners.any(|owner| OWNERS.contains(&owner)) {
         return Some(KeywordClass::Password);
     }
-    // The key of a session often is its address, made of names and numbers.
+    // The key of a session is often its address, made of names and numbers.
     if word == "sessionkey" || word == "key" && before == "session" {
         return Some(KeywordClass::Token);
     }
@@ -93,7 +94,7 @@ pub(super) fn class_of_word(word: &str, before: &str) -> Option<KeywordClass> {
     token.then_some(KeywordClass::Token)
 }
 
-/// What an identifier as a whole says; `None` if it names no secret.
+/// The class of a whole identifier; `None` if it does not name a secret.
 pub(super) fn class_of(identifier: &str) -> Option<KeywordClass> {
     let words = words(identifier);
     let at = words.iter().enumerate().rev().find_map(|(at, word)| {

@@ -1,7 +1,7 @@
-//! Scrubbing: ten steps in their order. Deterministic, and idempotent: a second pass finds nothing to do.
+//! Scrubbing, in ten steps. It is deterministic and idempotent: a second pass changes nothing.
 //!
-//! What is secret is found by [`secrets`] (machine tokens by their shape, by [`rules`]; passwords by their position, by
-//! [`passwords`]), what is personal by [`personal`]. [`audit`] lists what stays and is suspicious.
+//! Secrets are found by [`secrets`] (machine tokens by their shape, by [`rules`]; passwords by their position, by
+//! [`passwords`]), personal data by [`personal`]. [`audit`] lists suspicious texts that stay.
 
 mod audit;
 mod cut;
@@ -25,6 +25,7 @@ use serde_json::Value;
 use super::conversation::ORPHAN_HEAD;
 use crate::references::{PATTERNS, Reference, ReferenceIndex, readable_text, used_in};
 use crate::transcript::{Fixture, Message, Role};
+use base::say;
 use base::text::each_string;
 use cut::cut;
 use personal::HandleMatcher;
@@ -33,14 +34,14 @@ use shape::is_distinctive;
 
 pub use audit::{Field, Suspicion, SuspicionKind, audit};
 pub use cut::full_length;
-pub(crate) use cut::held;
+pub(crate) use cut::shorten_while_reading;
 
 /// Whether a text has a machine token, a private key, or a password by its position.
 pub fn has_secret(text: &str) -> bool {
     !secrets(text).is_empty()
 }
 
-/// What stands in place of every system prompt.
+/// The text that replaces every system prompt.
 pub const SYSTEM_PLACEHOLDER: &str = "You are a helpful assistant with access to tools.";
 
 /// The steps of a scrubbing, as a fixture records them.
@@ -66,7 +67,7 @@ pub fn record_scrubbing(fixture: &mut Fixture, at: &str) {
     fixture.extra.insert(SCRUBBED_AT.to_owned(), at.into());
 }
 
-/// What the user may set.
+/// The user's settings.
 #[derive(Clone, Debug, Default)]
 pub struct ScrubSettings {
     /// Personal handles, replaced in every case variant.
@@ -81,11 +82,11 @@ pub enum Replacement {
     /// A secret of this kind.
     #[error("secret ({0})")]
     Secret(String),
-    #[error("account name in a path")]
     /// The account name in a home folder.
+    #[error("account name in a path")]
     HomeFolder,
-    #[error("personal handle")]
     /// A personal handle.
+    #[error("personal handle")]
     Handle,
     /// An e-mail address or the author of a commit.
     #[error("e-mail address or author")]
@@ -96,13 +97,13 @@ pub enum Replacement {
     /// A mention of a person.
     #[error("mention")]
     Mention,
-    #[error("system prompt")]
     /// The prompt of the product.
+    #[error("system prompt")]
     SystemPrompt,
-    /// An assistant message that said nothing any more.
+    /// An assistant message that became empty.
     #[error("empty assistant message")]
     EmptyMessage,
-    /// A tool result whose call is not there.
+    /// A tool result without its call.
     #[error("result without call")]
     OrphanResult,
     /// A tool output over 2,000 characters.
@@ -110,15 +111,33 @@ pub enum Replacement {
     LongOutput,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+impl Replacement {
+    /// The kind in the language that is printed; in JSON it is English.
+    pub fn message(&self) -> String {
+        match self {
+            Replacement::Secret(kind) => say!("{self}", "密钥或密码（{kind}）"),
+            Replacement::HomeFolder => say!("{self}", "路径中的账户名"),
+            Replacement::Handle => say!("{self}", "个人用户名"),
+            Replacement::Address => say!("{self}", "电子邮件地址或作者"),
+            Replacement::Reasoning => say!("{self}", "推理内容"),
+            Replacement::Mention => say!("{self}", "提及的人"),
+            Replacement::SystemPrompt => say!("{self}", "系统提示词"),
+            Replacement::EmptyMessage => say!("{self}", "空的助手消息"),
+            Replacement::OrphanResult => say!("{self}", "没有调用的结果"),
+            Replacement::LongOutput => say!("{self}", "过长的工具输出"),
+        }
+    }
+}
+
 /// What a scrub removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScrubReport {
-    /// What was replaced, dropped or cut, with counts.
+    /// The kinds of text that were replaced, dropped or cut, with counts.
     pub replaced: BTreeMap<Replacement, usize>,
-    /// The message the person began with: to be paraphrased by hand, for its wording is personal.
+    /// The message the person began with. Its wording is personal, so somebody has to paraphrase it.
     pub paraphrase: Option<usize>,
-    /// Account names that went from paths but still occur elsewhere, with counts: give them as handles if they are
-    /// personal.
+    /// Account names that were replaced in paths but still occur elsewhere, with counts: set them as handles if they
+    /// are personal.
     pub left: BTreeMap<String, usize>,
 }
 
@@ -130,7 +149,7 @@ impl ScrubReport {
     }
 }
 
-/// Replaces what is secret or personal, the same string by the same replacement everywhere. Made for one fixture.
+/// Replaces secrets and personal data in one fixture, the same string by the same replacement everywhere.
 #[derive(Clone, Debug, Default)]
 struct Scrubber {
     /// Secrets that are replaced wherever they occur, longest first, and what each becomes.
@@ -141,13 +160,14 @@ struct Scrubber {
     accounts: BTreeSet<String>,
 }
 
+/// The most rounds of replacing.
 const ROUNDS: usize = 5;
 
 /// Scrubs `fixture` in place.
 pub fn scrub(fixture: &mut Fixture, settings: &ScrubSettings) -> ScrubReport {
     let mut report = ScrubReport::default();
     let mut scrubber = Scrubber::learn(fixture, settings);
-    // A replacement can bring to light what the next round replaces; the end is reached when a round finds nothing.
+    // A replacement can expose something that the next round replaces; scrubbing ends when a round changes nothing.
     for _ in 0..ROUNDS {
         let before = fingerprint(fixture);
         scrubber.pass(fixture, settings, &mut report);
@@ -161,8 +181,8 @@ pub fn scrub(fixture: &mut Fixture, settings: &ScrubSettings) -> ScrubReport {
     report
 }
 
-/// Scrubs texts that were taken from a session, as a fixture of the session would be. What is secret somewhere in the
-/// session is replaced in the texts too.
+/// Scrubs texts from a session as a fixture of the session would be. What is a secret anywhere in the session is
+/// replaced in the texts too.
 pub fn scrub_texts(session: &[Message], texts: &mut [String]) {
     let mut scrubber = Scrubber::default();
     let of_calls = session.iter().flat_map(|message| &message.tool_calls).map(|call| &call.function.arguments);
@@ -183,7 +203,7 @@ pub fn scrub_texts(session: &[Message], texts: &mut [String]) {
     }
 }
 
-/// Tells whether a round changed anything, without a second fixture in memory.
+/// A hash that tells whether a round changed anything, without a second fixture in memory.
 fn fingerprint(fixture: &Fixture) -> u64 {
     let mut hasher = DefaultHasher::new();
     fixture.messages.len().hash(&mut hasher);
@@ -192,7 +212,7 @@ fn fingerprint(fixture: &Fixture) -> u64 {
 }
 
 impl Scrubber {
-    /// Finds all secrets of the fixture first, so that each goes everywhere.
+    /// Finds all secrets of the fixture first, so that each is replaced everywhere.
     fn learn(fixture: &Fixture, settings: &ScrubSettings) -> Scrubber {
         let mut scrubber = Scrubber { handles: HandleMatcher::new(&settings.handles), ..Scrubber::default() };
         scrubber.numbers = used_numbers(fixture);
@@ -206,7 +226,7 @@ impl Scrubber {
     fn learn_text(&mut self, text: &str) {
         for found in secrets(text) {
             let secret = text.get(found.range).unwrap_or("").to_owned();
-            let name = self.name(&secret, found.kind);
+            let name = self.name_for(&secret, found.kind);
             let is_known = found.by_form || is_distinctive(&secret);
             if is_known && !self.known.iter().any(|(known, _)| *known == secret) {
                 self.known.push((secret, name));
@@ -214,9 +234,8 @@ impl Scrubber {
         }
     }
 
-    /// The replacement of a secret: `REDACTED_KIND_1`, letters and digits alone, so that JSON and URLs stay what they
-    /// are.
-    fn name(&mut self, secret: &str, kind: &str) -> String {
+    /// The replacement of a secret: `REDACTED_KIND_1`. It consists of characters that JSON and URLs need not escape.
+    fn name_for(&mut self, secret: &str, kind: &str) -> String {
         if let Some(name) = self.names.get(secret) {
             return name.clone();
         }
@@ -276,7 +295,7 @@ impl Scrubber {
         for found in secrets(text) {
             let secret = text.get(found.range.clone()).unwrap_or("");
             out.push_str(text.get(last..found.range.start).unwrap_or(""));
-            out.push_str(&self.name(secret, found.kind));
+            out.push_str(&self.name_for(secret, found.kind));
             last = found.range.end;
             report.add(Replacement::Secret(found.kind.to_owned()), 1);
         }
@@ -310,8 +329,8 @@ fn recorded_mut(message: &mut Message) -> impl Iterator<Item = &mut String> {
     message.cut_references.iter_mut().chain(&mut message.attached_references)
 }
 
-/// Records the references of what is about to be replaced or cut, once: a fixture that was cut before keeps what it has,
-/// and one of which nothing goes needs no record.
+/// Records the references in what is about to be replaced or cut, once: a fixture that was cut before keeps its record,
+/// and one that loses nothing needs none.
 fn record_references(fixture: &mut Fixture, facts: &[String]) {
     if fixture.reference_patterns.is_some() || fixture.has_cut_outputs() {
         return;
@@ -365,7 +384,7 @@ impl ReferenceUse {
         ReferenceUse { index: ReferenceIndex::new(&references), references, last }
     }
 
-    /// The references that occur in `text`, the text of message `at`, and are used behind it.
+    /// The references that occur in `text`, the text of message `at`, and are used after it.
     fn used_after(&self, at: usize, text: &str) -> Vec<String> {
         let occurrences = self.index.occurrences_in(text).into_iter();
         let used = occurrences.filter(|place| self.last.get(*place).is_some_and(|last| *last > at));
@@ -413,7 +432,7 @@ fn used_numbers(fixture: &Fixture) -> BTreeMap<String, usize> {
     numbers
 }
 
-/// Step 8: what leads the transcript is one placeholder. A system text further on is context that the tool put in; it
+/// Step 8: replaces the leading system messages by one placeholder. A later one is context that the tool inserted; it
 /// stays, scrubbed.
 fn replace_system_prompts(fixture: &mut Fixture, report: &mut ScrubReport) {
     let leading = fixture.messages.iter().take_while(|message| message.role == Role::System).count();
@@ -424,7 +443,7 @@ fn replace_system_prompts(fixture: &mut Fixture, report: &mut ScrubReport) {
     retain(fixture, |index, _| index == 0 || index >= leading);
 }
 
-/// Step 9: what says nothing goes, and results whose call is not there.
+/// Step 9: drops empty assistant messages, and results without their call.
 fn drop_messages(fixture: &mut Fixture, report: &mut ScrubReport) {
     let (mut empty, mut orphans) = (0, 0);
     let mut open: Vec<String> = Vec::new();
@@ -468,7 +487,7 @@ fn output_of(message: &Message) -> Option<&str> {
     }
 }
 
-/// Step 10.
+/// Step 10: cuts long tool outputs.
 fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport) {
     for message in &mut fixture.messages {
         if let Some((output, short)) = output_of(message).and_then(|output| Some((output, cut(output, facts)?))) {

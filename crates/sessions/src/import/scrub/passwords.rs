@@ -20,7 +20,7 @@ use regex::{Regex, bytes};
 use super::key_names::{KeywordClass, class_at, class_of, identifier, words};
 use super::patterns::{HintedRules, ascii, compiled};
 use super::rules::{PAIRS, POSITIONS, PositionRule};
-use super::separators::{cut, trimmed, value_at, values_after};
+use super::separators::{cut_value, trimmed, value_after, value_at};
 use super::shape::is_identifier;
 use super::values::{ValueSyntax, ValueVerdict, is_blank, is_code, is_label, is_reference, is_strong, judge};
 
@@ -31,7 +31,7 @@ pub(super) struct FoundSecret {
     pub(super) range: Range<usize>,
     /// Whether its shape alone makes it a secret: then the same string is a secret wherever it occurs.
     pub(super) by_form: bool,
-    /// Whether it may be an ordinary word: then it stays, and a person has to look at it.
+    /// Whether it may be an ordinary word: then it stays, and the audit lists it for a person to check.
     pub(super) is_doubtful: bool,
 }
 
@@ -67,7 +67,7 @@ fn with_values(pattern: &str) -> String {
         .replace("{Q}", r#"(?:"([^"\n]{1,200})"|'([^'\n]{1,200})')"#)
 }
 
-/// All values in `text` in the position of a secret. `text` is without escapes, see `unescaped`.
+/// All values in `text` in the position of a secret. The escapes in `text` are blanked out, see `unescaped`.
 pub(super) fn passwords(text: &str) -> Vec<FoundSecret> {
     let mut found = Vec::new();
     add_by_rules(text, &mut found);
@@ -156,12 +156,11 @@ fn add_inserts(text: &str, found: &mut Vec<FoundSecret>) {
         for row in text.get(rows.range()).unwrap_or("").split_inclusive(')') {
             let mut field = at + row.find('(').map_or(0, |open| open + 1);
             for (cell, class) in row.trim_start_matches([',', ' ', '\n', '(']).split(',').zip(&classes) {
-                if let Some((range, notation)) = class.and_then(|_| value_at(text, field, ValueSyntax::Bare))
-                    && let Some(class) = class
+                if let Some(class) = class
+                    && let Some((range, ValueSyntax::Quoted)) = value_at(text, field, ValueSyntax::Bare)
                     && let Some(value) = text.get(range.clone())
-                    && notation == ValueSyntax::Quoted
                 {
-                    push_if_secret(text, *class, value, range, notation, found);
+                    push_if_secret(text, *class, value, range, ValueSyntax::Quoted, found);
                 }
                 field += cell.len() + 1;
             }
@@ -178,7 +177,7 @@ fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
         let (Some(word), Some(between), Some(value)) = (captures.get(1), captures.get(2), captures.get(3)) else {
             continue;
         };
-        let range = trimmed(text, cut(text, value.range(), false));
+        let range = trimmed(text, cut_value(text, value.range(), false));
         let Some(inside) = text.get(range.clone()) else { continue };
         let is_assigned = between.as_str().contains([':', '：', '=', '＝']);
         let class = if ["密钥", "密鑰", "令牌", "秘钥", "私钥", "私鑰"].contains(&word.as_str()) {
@@ -209,15 +208,15 @@ fn add_foreign(text: &str, found: &mut Vec<FoundSecret>) {
 
 fn add_by_words(text: &str, found: &mut Vec<FoundSecret>) {
     let Some(hints) = &*HINTS else { return };
-    let mut done = 0;
+    let mut end_of_last = 0;
     for hit in hints.find_iter(text) {
-        if hit.start() < done {
+        if hit.start() < end_of_last {
             continue;
         }
         let key = identifier(text, hit.range());
-        done = key.end;
-        let Some(class) = text.get(key.clone()).and_then(|_| class_at(text, &key)) else { continue };
-        if let Some((range, notation)) = values_after(text, &key, class) {
+        end_of_last = key.end;
+        let Some(class) = class_at(text, &key) else { continue };
+        if let Some((range, notation)) = value_after(text, &key, class) {
             let range = trimmed(text, range);
             let Some(inside) = text.get(range.clone()) else { continue };
             if text.get(key.clone()).is_some_and(|name| name.eq_ignore_ascii_case("pass"))
@@ -230,8 +229,8 @@ fn add_by_words(text: &str, found: &mut Vec<FoundSecret>) {
     }
 }
 
-/// `pass` alone is more often a verb or the result of a test: its value must look like a password, or a user stand
-/// before it.
+/// `pass` alone is more often a verb or the result of a test: its value must look like a password, or a user must
+/// come before it.
 fn is_password_of(text: &str, key: &Range<usize>, value: &str, notation: ValueSyntax) -> bool {
     let before = text.get(..key.start).unwrap_or("");
     let near = before.get(before.len().saturating_sub(60)..).unwrap_or("").to_ascii_lowercase();
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_of_a_session_is_no_secret() {
+    fn the_address_of_a_session_is_not_a_secret() {
         assert_eq!(passwords(r#"session_key="agent:main:telegram:group:-1001:17585","#), []);
         assert_eq!(passwords(r#"session_key=\"agent:main:feishu:dm\","#), []);
         for random in ["k3v9xq2m7p4tz8wd", "9f8e7d6c5b4a3928:17:ab42"] {

@@ -1,5 +1,4 @@
-//! How patterns are compiled, and rules with hints, whose patterns are compiled when a hint first occurs in a text: most
-//! never are.
+//! Compiles patterns. Those of rules with hints are compiled when a hint first occurs in a text, so most never are.
 
 use std::sync::LazyLock;
 
@@ -12,13 +11,14 @@ pub(super) const SIZE: usize = 64 << 20;
 /// A pattern that is compiled at its first use.
 pub(super) type LazyAscii = LazyLock<Option<bytes::Regex>, Box<dyn FnOnce() -> Option<bytes::Regex> + Send>>;
 
-pub(super) fn pattern(text: &str) -> String {
-    // Word ends of ASCII alone: the secrets are ASCII, and the matcher is faster for it.
+/// A pattern whose word ends are ASCII: so are the secrets, and it makes the matcher faster.
+pub(super) fn with_ascii_word_ends(text: &str) -> String {
     text.replace(r"\b", r"(?-u:\b)")
 }
 
+/// Compiles a pattern that is part of the program.
 pub(super) fn compiled(text: &str) -> Regex {
-    RegexBuilder::new(&pattern(text))
+    RegexBuilder::new(&with_ascii_word_ends(text))
         .size_limit(SIZE)
         .build()
         .unwrap_or_else(|error| unreachable!("built-in pattern: {error}"))
@@ -30,18 +30,18 @@ pub(super) fn ascii(pattern: &str) -> Option<bytes::Regex> {
     bytes::RegexBuilder::new(pattern).unicode(false).size_limit(SIZE).build().ok()
 }
 
-/// Rules, each with a pattern, as the ASCII matcher reads it, and hints, one of which occurs in every text that the
-/// pattern matches, in any case.
+/// Rules, each with a pattern for [`ascii`] and hints. One of the hints occurs in every text that the pattern matches,
+/// in any case.
 pub(super) struct HintedRules<R> {
     rules: Vec<(R, LazyAscii)>,
-    /// `None` if they are faulty, as a pattern may be; a test compiles all.
+    /// `None` if they do not compile; a test compiles all.
     hints: Option<AhoCorasick>,
     /// The rule that each hint belongs to.
     owners: Vec<usize>,
 }
 
 impl<R> HintedRules<R> {
-    /// Each rule is given with its hints and with what writes its pattern.
+    /// Each rule is given with its hints and a function that makes its pattern.
     pub(super) fn new<H, P>(listed: impl IntoIterator<Item = (R, H, P)>) -> HintedRules<R>
     where
         H: IntoIterator<Item: AsRef<[u8]>>,
@@ -56,7 +56,7 @@ impl<R> HintedRules<R> {
         HintedRules { rules, hints: AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok(), owners }
     }
 
-    /// The rules of which a hint occurs in `text`, in their order.
+    /// The rules that have a hint in `text`, in their order.
     pub(super) fn hinted_in(&self, text: &str) -> impl Iterator<Item = (&R, &bytes::Regex)> {
         let mut wanted = vec![false; self.rules.len()];
         for hit in self.hints.iter().flat_map(|hints| hints.find_overlapping_iter(text)) {

@@ -41,11 +41,11 @@ static REASONING: LazyLock<Regex> = LazyLock::new(|| {
 /// A block that begins a line and never ends: the log was cut.
 static UNCLOSED_REASONING: LazyLock<Regex> =
     LazyLock::new(|| pattern(&format!(r"(?is)(?:^|\n)[ \t]*<(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>.*$")));
-/// A tag that is left.
+/// A remaining tag.
 static REASONING_TAG: LazyLock<Regex> =
     LazyLock::new(|| pattern(&format!(r"(?i)</?(?:{REASONING_TAGS})(?:\s[^<>]{{0,200}})?>")));
 
-/// Names in home folders that are no person's.
+/// Names in home folders that do not belong to a person.
 const NO_PERSON: [&str; 9] =
     ["user", "Shared", "Public", "Default", "USERNAME", "username", "YOUR_USERNAME", "NAME", "your-username"];
 
@@ -93,7 +93,8 @@ pub(super) fn replace_addresses<'a>(text: &'a str, count: &mut usize) -> Cow<'a,
     replaced(text, edits, count)
 }
 
-/// Whether this is somebody's address: no login of a remote, no example, no file name, no credentials of a URL.
+/// Whether this is somebody's address, and not the login of a remote, an example, a file name or the credentials of a
+/// URL.
 pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> bool {
     let Some((local, domain)) = address.rsplit_once('@') else { return false };
     let lower = domain.to_ascii_lowercase();
@@ -132,8 +133,8 @@ pub(super) fn replace_mentions<'a>(text: &'a str, count: &mut usize) -> Cow<'a, 
     })
 }
 
-/// Takes out reasoning that is in the text: blocks with an end tag, anywhere in a line, and a block that begins a line
-/// and never ends. A tag in code marks is spoken about and stays.
+/// Removes reasoning from a text: blocks with an end tag, anywhere in a line, and a block that begins a line and never
+/// ends. A tag in code marks is only mentioned, and stays.
 pub(super) fn without_reasoning<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
     if !text.contains('<') {
         return text.into();
@@ -173,7 +174,7 @@ impl HandleMatcher {
         })
     }
 
-    /// Replaces every variant that is no part of a longer word.
+    /// Replaces every variant that is not part of a longer word.
     pub(super) fn replace<'a>(&self, text: &'a str, count: &mut usize) -> Cow<'a, str> {
         let Some(regex) = &self.0 else { return text.into() };
         let plain = unescaped(text);
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn account_names_in_paths_go_in_every_notation() {
+    fn account_names_in_paths_are_replaced_in_every_notation() {
         assert_eq!(home("cd /home/jdoe/src && ls /Users/jane.doe."), "cd /home/user/src && ls /Users/user.");
         assert_eq!(home(r"C:\Users\Jane\x and C:\\Users\\Jane\\x"), r"C:\Users\user\x and C:\\Users\\user\\x");
         assert_eq!(home("file:///home/jdoe/a \\n/home/jdoe"), "file:///home/user/a \\n/home/user");
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_go_in_every_variant_but_not_inside_words() {
+    fn handles_are_replaced_in_every_variant_but_not_inside_words() {
         let handles = HandleMatcher::new(&["Jane Doe".into(), "@jd".into()]);
         let scrub = |text: &str| handles.replace(text, &mut 0).into_owned();
         assert_eq!(scrub("JANE_DOE jane.doe JaneDoe/x @jd JD-laptop"), "user user user/x @user user-laptop");
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn reasoning_and_mentions_go() {
+    fn reasoning_is_removed_and_mentions_are_replaced() {
         assert_eq!(without_reasoning("<think>hm\nhm</think>\nDone.", &mut 0), "Done.");
         assert_eq!(without_reasoning("The tag `<think>` is never closed", &mut 0), "The tag `<think>` is never closed");
         assert_eq!(without_reasoning("So <Thinking budget=\"9\">hm</THINKING > done.", &mut 0), "So done.");

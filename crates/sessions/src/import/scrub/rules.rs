@@ -10,8 +10,8 @@ pub(super) struct TokenRule {
     /// In lower case with hyphens: names the replacement.
     pub(super) kind: &'static str,
     pub(super) pattern: &'static str,
-    /// Whether its own shape makes it a secret: then the same string is one wherever it occurs. Otherwise its position
-    /// does, and it must also look like a secret.
+    /// Whether its shape alone makes it a secret: then the same string is one wherever it occurs. Otherwise its
+    /// position does, and it must also look like a secret.
     pub(super) by_form: bool,
 }
 
@@ -139,8 +139,8 @@ pub(super) const GITLEAKS: &str = include_str!("../../../assets/secrets/gitleaks
 
 pub(super) const PRIVATE_KEY: &str = r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----";
 
-/// A position that no key word introduces. The first group that matches is the value; `{V}` stands for a value, quoted
-/// or not, `{Q}` for a quoted one.
+/// A position of a secret that no key word introduces. The first group that matches is the value; `{V}` stands for a
+/// value, quoted or not, `{Q}` for a quoted one.
 pub(super) struct PositionRule {
     pub(super) kind: &'static str,
     /// One of these occurs in every text that the pattern matches, in any case.
@@ -229,7 +229,7 @@ pub(super) const POSITIONS: &[PositionRule] = &[
     at(&["openssl"], r#"\bopenssl\b[^\n]*?\s(?:-pass(?:in|out)?\s+["']?pass:|-k\s+|-K\s+){V}"#),
     at(&["pass:"], r#"\s-(?:pass|passin|passout|password)\s+["']?pass:{V}"#),
     at(&["wpa_passphrase"], r#"\bwpa_passphrase\s+(?:"[^"\n]*"|'[^'\n]*'|\S+)\s+{V}"#),
-    // Behind `mysql -u root -p ` comes a database.
+    // After `mysql -u root -p ` comes a database.
     at(
         &["-p"],
         r#"\b(?:mysql\w*|mariadb[\w-]*)\b[^\n|;&]*|\s(?:-u|-U|--user(?:name)?)[ =]\S+\s+(?:-\S+\s+)?-p[ =]+{V}"#,
@@ -350,7 +350,7 @@ pub(super) const POSITIONS: &[PositionRule] = &[
         r#"(?i)\b(?:(?:verification|one[ -]time|security|login|sms|2fa|authentication|confirmation)\s+(?:pass)?code|otp)\b[^\n.,;:]{0,30}?(?:\s(?:is|was)\s+|:\s*)["'`]?([0-9]{4,8})\b"#,
     ),
     at(&["验证码", "驗證碼"], r"(?:验证码|驗證碼)[ \t]*(?:是|为|為|：|:)?[ \t]*([0-9]{4,8})(?:[^0-9.]|$)"),
-    // Of persons in China: the number of the identity card, the mobile phone.
+    // Personal numbers in China: identity cards, mobile phones.
     PositionRule {
         kind: "id-number",
         hints: &["身份证", "身分證", "id card"],

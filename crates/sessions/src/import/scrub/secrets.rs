@@ -12,12 +12,12 @@ use serde::Deserialize;
 
 use super::edit::unescaped;
 use super::passwords::{FoundSecret, passwords};
-use super::patterns::{HintedRules, SIZE, compiled, pattern};
+use super::patterns::{HintedRules, SIZE, compiled, with_ascii_word_ends};
 use super::rules::{GITLEAKS, PRIVATE_KEY, RULES};
 use super::shape::{entropy, is_placeholder, is_value, is_words};
 
 static SET: LazyLock<RegexSet> = LazyLock::new(|| {
-    let patterns = RULES.iter().map(|rule| pattern(rule.pattern));
+    let patterns = RULES.iter().map(|rule| with_ascii_word_ends(rule.pattern));
     RegexSetBuilder::new(patterns)
         .size_limit(SIZE)
         .build()
@@ -30,12 +30,12 @@ static BASE64: LazyLock<Regex> = LazyLock::new(|| compiled(r"[A-Za-z0-9+/_-]{24,
 
 /// All secrets of `text`, in order, none inside another.
 pub(super) fn secrets(text: &str) -> Vec<FoundSecret> {
-    let mut found = secrets_and_doubts(text);
-    found.retain(|found| !found.is_doubtful);
-    found
+    let mut secrets = secrets_and_doubts(text);
+    secrets.retain(|secret| !secret.is_doubtful);
+    secrets
 }
 
-/// The secrets of `text`, and the values in the position of a secret that may be ordinary words.
+/// The secrets of `text`, and the values in the position of a secret that may also be ordinary words.
 pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
     let text = &*unescaped(text);
     let mut found = by_rules(text);
@@ -48,7 +48,7 @@ pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
     });
     let mut outer: Vec<FoundSecret> = Vec::new();
     for one in found {
-        // What is sure comes first, in order; what is doubtful after it.
+        // Sure ones come first, in order, then doubtful ones.
         let mut near = outer.iter().rev().take(if one.is_doubtful { usize::MAX } else { 1 });
         if !near.any(|other| one.range.start < other.range.end && other.range.start < one.range.end) {
             outer.push(one);
@@ -59,7 +59,7 @@ pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
 }
 
 fn by_rules(text: &str) -> Vec<FoundSecret> {
-    let mut found = Vec::new();
+    let mut secrets = Vec::new();
     for index in SET.matches(text) {
         let (Some(rule), Some(regex)) = (RULES.get(index), EACH.get(index)) else { continue };
         for captures in regex.captures_iter(text) {
@@ -68,62 +68,62 @@ fn by_rules(text: &str) -> Vec<FoundSecret> {
             let value = text.get(range.clone()).unwrap_or("");
             let by_form = rule.by_form;
             if !is_placeholder(value) && if by_form { !is_words(value) } else { is_value(value) } {
-                found.push(FoundSecret { kind: rule.kind, range, by_form, is_doubtful: false });
+                secrets.push(FoundSecret { kind: rule.kind, range, by_form, is_doubtful: false });
             }
         }
     }
-    found
+    secrets
 }
 
 #[derive(Deserialize)]
-struct VendorRules {
-    rules: Vec<VendorRule>,
+struct GitleaksRules {
+    rules: Vec<GitleaksRule>,
 }
 
 #[derive(Deserialize)]
-struct VendorRule {
+struct GitleaksRule {
+    /// The kind of secret.
     id: String,
     regex: String,
     keywords: Vec<String>,
+    /// The least entropy of a secret.
     entropy: Option<f64>,
-    group: Option<usize>,
-}
-
-/// A rule of gitleaks without its pattern.
-struct Vendor {
-    kind: &'static str,
-    entropy: Option<f64>,
+    /// The group of the pattern that is the secret.
     group: Option<usize>,
 }
 
 /// Read when the first text is scrubbed. The file is part of the program and a test compiles every rule, so a fault in
 /// it leaves an empty list rather than a panic.
-static VENDORS: LazyLock<HintedRules<Vendor>> = LazyLock::new(|| {
-    let listed = serde_json::from_str(GITLEAKS).map_or_else(|_| Vec::new(), |VendorRules { rules }| rules);
-    HintedRules::new(listed.into_iter().map(|VendorRule { id, regex, keywords, entropy, group }| {
-        (Vendor { kind: Box::leak(id.into_boxed_str()), entropy, group }, keywords, move || regex)
+static GITLEAKS_RULES: LazyLock<HintedRules<GitleaksRule>> = LazyLock::new(|| {
+    let listed = serde_json::from_str(GITLEAKS).map_or_else(|_| Vec::new(), |GitleaksRules { rules }| rules);
+    HintedRules::new(listed.into_iter().map(|mut rule| {
+        let (keywords, regex) = (std::mem::take(&mut rule.keywords), std::mem::take(&mut rule.regex));
+        (rule, keywords, move || regex)
     }))
 });
 
 fn by_gitleaks(text: &str) -> Vec<FoundSecret> {
-    let mut found = Vec::new();
-    for (Vendor { kind, entropy: entropy_at_least, group }, regex) in VENDORS.hinted_in(text) {
+    let mut secrets = Vec::new();
+    for (rule, regex) in GITLEAKS_RULES.hinted_in(text) {
         for captures in regex.captures_iter(text.as_bytes()) {
-            let secret = group.map_or_else(|| captures.iter().skip(1).flatten().next(), |group| captures.get(group));
+            let secret = match rule.group {
+                Some(group) => captures.get(group),
+                None => captures.iter().skip(1).flatten().next(),
+            };
             let Some(range) = secret.or_else(|| captures.get(0)).map(|secret| secret.range()) else { continue };
             let Some(value) = text.get(range.clone()) else { continue };
             let range = trimmed(range, value);
             let value = text.get(range.clone()).unwrap_or("");
-            let is_random = entropy_at_least.is_none_or(|least| entropy(value) >= least);
+            let is_random = rule.entropy.is_none_or(|least| entropy(value) >= least);
             if value.len() >= 8 && is_random && !is_placeholder(value) && !is_words(value) && is_value(value) {
-                found.push(FoundSecret { kind, range, by_form: false, is_doubtful: false });
+                secrets.push(FoundSecret { kind: &rule.id, range, by_form: false, is_doubtful: false });
             }
         }
     }
-    found
+    secrets
 }
 
-/// Blocks of private keys, up to their end or, in a text that was cut, as far as there is base64. Lines may be escaped
+/// Blocks of private keys, up to their end or, in a text that was cut, as far as the base64 goes. Lines may be escaped
 /// in JSON, quoted, numbered, or carry the marks of a diff. A block without a key is documentation.
 fn private_keys(text: &str) -> Vec<FoundSecret> {
     KEY_BLOCK.find_iter(text).filter_map(|begin| private_key(text, begin.range())).collect()
@@ -144,22 +144,22 @@ fn private_key(text: &str, begin: Range<usize>) -> Option<FoundSecret> {
     is_key.then_some(FoundSecret { kind: "private-key", range, by_form: true, is_doubtful: false })
 }
 
-/// Whether a character is base64, or one that stands between lines of it.
+/// Whether a character is base64, or can stand between lines of it.
 fn may_be_in_key(c: char) -> bool {
     c.is_ascii_alphanumeric() || c.is_whitespace() || "+/=\\:,|>.-→\"'".contains(c)
 }
 
-/// Some shapes end with the character that must not follow; it is no part of the secret.
+/// The range without a delimiter at its end: some patterns match the character after the secret too.
 fn trimmed(range: Range<usize>, text: &str) -> Range<usize> {
     let end =
         text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '`' | ')' | ',' | ';'));
     range.start..range.start + end.len()
 }
 
-/// Base64 that hides a secret.
+/// Base64 that contains a secret.
 fn in_base64(text: &str) -> Vec<FoundSecret> {
     let hidden = BASE64.find_iter(text).filter(|run| {
-        // Text in base64 has no runs of the alphabet without upper and lower case.
+        // Base64 of a text has letters in upper and in lower case.
         let bytes = run.as_str().as_bytes();
         bytes.iter().any(u8::is_ascii_uppercase) && bytes.iter().any(u8::is_ascii_lowercase)
     });
@@ -173,14 +173,14 @@ fn in_base64(text: &str) -> Vec<FoundSecret> {
     found.collect()
 }
 
-/// Decodes base64 of either alphabet, padded or not; `None` if it is none.
+/// Decodes base64 of either alphabet, padded or not; `None` if it is not base64.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
         .with_decode_allow_trailing_bits(true);
     let alphabet = if text.contains(['-', '_']) { &alphabet::URL_SAFE } else { &alphabet::STANDARD };
     let whole = text.trim_end_matches('=');
-    // A run of one character too many is no base64, but a run that was cut is still read.
+    // A run of one character too many is not base64, but a run that was cut is still read.
     let length = if whole.len() % 4 == 1 { whole.len() - 1 } else { whole.len() };
     GeneralPurpose::new(alphabet, config).decode(whole.get(..length)?).ok()
 }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_hashes_and_names_are_no_secrets() {
+    fn placeholders_hashes_and_names_are_not_secrets() {
         for text in [
             "export OPENAI_API_KEY=sk-your-key-goes-here-please",
             "token: REDACTED and password = ********",
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn every_rule_of_gitleaks_compiles() {
-        assert!(VENDORS.len() > 180);
-        assert_eq!(VENDORS.faulty().map(|rule| rule.kind).collect::<Vec<_>>(), Vec::<&str>::new());
+        assert!(GITLEAKS_RULES.len() > 180);
+        assert_eq!(GITLEAKS_RULES.faulty().map(|rule| &rule.id).collect::<Vec<_>>(), Vec::<&String>::new());
     }
 }

@@ -1,4 +1,4 @@
-//! What follows the name of a secret: a separator and a value, in the notations of code, settings, command lines,
+//! Finds what follows the name of a secret: a separator and a value, in the notations of code, settings, command lines,
 //! tables and prose.
 
 use std::ops::Range;
@@ -13,8 +13,8 @@ use super::values::{ValueSyntax, is_strong};
 /// Where a value is, and how it is written.
 pub(super) type ValuePlace = (Range<usize>, ValueSyntax);
 
-/// The value that may follow the key.
-pub(super) fn values_after(text: &str, key: &Range<usize>, class: KeywordClass) -> Option<ValuePlace> {
+/// The value after a key, if one follows.
+pub(super) fn value_after(text: &str, key: &Range<usize>, class: KeywordClass) -> Option<ValuePlace> {
     let name = text.get(key.clone())?;
     let before = text.get(..key.start)?;
     let is_quoted = starts_literal(text.get(key.end..)?);
@@ -108,14 +108,15 @@ fn after_colon(text: &str, colon: usize, is_quoted: bool) -> Option<ValuePlace> 
     }
 }
 
-/// The cell behind the `bar`, in a row of a table that begins as `line`.
+/// The cell after the `bar`, in a row of a table that begins with `line`.
 fn table_cell(text: &str, line: &str, bar: usize) -> Option<ValuePlace> {
     let cell = text.get(bar + 1..)?.split(['|', '\n']).next().unwrap_or("").trim();
     let is_row = line.trim_start().starts_with('|');
     (is_row && !cell.is_empty() && !cell.contains(' ')).then(|| value_at(text, bar + 1, ValueSyntax::Bare)).flatten()
 }
 
-/// `the password is X`, `set password X`: the value after a blank and perhaps a verb, on a line that begins as `line`.
+/// `the password is X`, `set password X`: the value after a blank and perhaps a verb, on a line that begins with
+/// `line`.
 fn in_prose(text: &str, line: &str, gap: usize, class: KeywordClass, is_quoted: bool) -> Option<ValuePlace> {
     const AFTER: [&str; 14] = [
         "is set to ", "was set to ", "set to ", "is now ", "is: ", "is ", "was ", "to ", "of ", "will be ", "lautet: ",
@@ -245,7 +246,7 @@ pub(super) fn value_at(text: &str, at: usize, notation: ValueSyntax) -> Option<V
     if ["|", ">", "|-", ">-", "|+", ">+"].contains(&rest.get(..length).unwrap_or("")) {
         return None;
     }
-    let range = cut(text, start..start + length.min(300), notation == ValueSyntax::Tight);
+    let range = cut_value(text, start..start + length.min(300), notation == ValueSyntax::Tight);
     (!range.is_empty()).then_some((range, notation))
 }
 
@@ -260,7 +261,7 @@ fn wrapper(value: &str) -> usize {
 }
 
 /// A bare value up to where the notation around it continues: `&` of a query, `;` of a connection string, a comma.
-pub(super) fn cut(text: &str, range: Range<usize>, is_tight: bool) -> Range<usize> {
+pub(super) fn cut_value(text: &str, range: Range<usize>, is_tight: bool) -> Range<usize> {
     let value = text.get(range.clone()).unwrap_or("");
     let line = text.get(..range.start).unwrap_or("");
     let token = line.rsplit(|c: char| c.is_whitespace() || c == '"').next().unwrap_or("");
@@ -280,7 +281,7 @@ pub(super) fn cut(text: &str, range: Range<usize>, is_tight: bool) -> Range<usiz
     range.start..range.start + end.unwrap_or(value.len())
 }
 
-/// Without blanks, and without the punctuation and brackets around it.
+/// The range without the blanks, punctuation and brackets around the value.
 pub(super) fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     let value = text.get(range.clone()).unwrap_or("");
     let start = range.start + value.len() - value.trim_start().len();

@@ -1,6 +1,6 @@
-//! What a value looks like: placeholder, identifier, random.
+//! The shapes of values: placeholder, identifier, path, random.
 
-/// Whether this stands in place of a secret: a word of the list, or hardly more than one character.
+/// Whether this stands for a secret that is not given: it contains a word of the list, or consists mostly of fillers.
 pub(super) fn is_placeholder(value: &str) -> bool {
     const PLACEHOLDERS: [&str; 28] = [
         "redacted", "***", "xxxx", "your", "example", "placeholder", "dummy", "changeme", "change-me", "change_me",
@@ -8,7 +8,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
         "process.env", "os.environ", "getenv", "env.", "secrets.",
     ];
     if value.len() >= 200 {
-        // In so many random letters short words occur by chance.
+        // In this many random letters, short words occur by chance.
         return value.contains("REDACTED") || value.contains("...") || value.contains("***");
     }
     let lower = value.to_ascii_lowercase();
@@ -16,7 +16,7 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     PLACEHOLDERS.iter().any(|word| lower.contains(word)) || filler * 10 >= lower.len() * 7
 }
 
-/// Whether a value found by its form is made of words, as `sk-learn-contrib-something` is.
+/// Whether a value that was found by its form consists of words, like `sk-learn-contrib-something`.
 pub(super) fn is_words(value: &str) -> bool {
     value.len() < 64
         && !value.bytes().any(|byte| byte.is_ascii_digit())
@@ -24,7 +24,7 @@ pub(super) fn is_words(value: &str) -> bool {
         && !(value.bytes().any(|byte| byte.is_ascii_uppercase()) && entropy(value) > 4.2)
 }
 
-/// Whether a value found by its place can be one: no reference to a variable, no type, no path.
+/// Whether a value that was found by its place can be a secret, and not a reference to a variable or a common word.
 pub(super) fn is_value(value: &str) -> bool {
     let reference = value.starts_with(['$', '{', '%', '<', '[', '(', '@', '&', '*']);
     let words = ["undefined", "null", "none", "true", "false", "string", "password", "pass", "secret", "token", "user"];
@@ -42,7 +42,8 @@ pub(super) fn has_byte(value: &str, test: fn(&u8) -> bool) -> bool {
     value.as_bytes().iter().any(test)
 }
 
-/// Names of programs: words joined by underscores, hyphens, dots or colons, each with letters first and few digits.
+/// Whether this is a name in a program: words joined by underscores, hyphens, dots or colons, each with letters first
+/// and few digits.
 pub(super) fn is_identifier(value: &str) -> bool {
     let plain =
         value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'$'));
@@ -50,8 +51,8 @@ pub(super) fn is_identifier(value: &str) -> bool {
     plain
         && parts.all(|part| {
             let digits = part.bytes().filter(u8::is_ascii_digit).count();
-            let (humps, capital) = (camel_humps(part), part.starts_with(|c: char| c.is_ascii_alphabetic()));
-            digits == part.len() && digits < 5 || capital && digits <= 2 && part.len() <= 24 && humps * 3 <= part.len()
+            let (humps, is_word) = (camel_humps(part), part.starts_with(|c: char| c.is_ascii_alphabetic()));
+            digits == part.len() && digits < 5 || is_word && digits <= 2 && part.len() <= 24 && humps * 3 <= part.len()
         })
 }
 
@@ -75,7 +76,7 @@ pub(super) fn entropy(value: &str) -> f64 {
     counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / total).map(|p| -p * p.log2()).sum()
 }
 
-/// Names of files and folders with slashes between them.
+/// Whether this is a path: names of files and folders with slashes between them.
 pub(super) fn is_path(value: &str) -> bool {
     value.contains('/')
         && value.split('/').filter(|part| !part.is_empty()).all(|part| part.len() < 24 && is_identifier(part))

@@ -1,4 +1,5 @@
-//! Whether a value in the position of a secret is one: no placeholder, no reference, no type, no code, no sentence.
+//! Judges whether a value in the position of a secret is one, and not a placeholder, a reference, a type, code or a
+//! sentence.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -22,12 +23,15 @@ pub(super) enum ValueSyntax {
     Prose,
 }
 
+/// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueVerdict {
     Secret,
+    /// A secret or an ordinary word.
     Doubtful,
 }
 
+/// Judges a value after a key word of `class`; `None` if it is not a secret.
 pub(super) fn judge(
     text: &str,
     class: KeywordClass,
@@ -172,7 +176,7 @@ fn sentence(class: KeywordClass, value: &str) -> Option<ValueVerdict> {
     is_phrase.then_some(ValueVerdict::Secret)
 }
 
-/// Nothing is given: a placeholder, `none`, dots or stars.
+/// Whether no value is given: a placeholder, `none`, dots or stars.
 pub(super) fn is_blank(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let bare = lower.trim_matches(|c: char| !c.is_ascii_alphanumeric());
@@ -203,7 +207,7 @@ fn is_placeholder_sign(value: &str) -> bool {
         || filler * 10 >= value.len() * 8
 }
 
-/// A variable, a template, a path to where the secret is kept.
+/// Whether this is a variable, a template, or the place where the secret is kept.
 pub(super) fn is_reference(value: &str) -> bool {
     static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
         compiled(
@@ -216,7 +220,7 @@ pub(super) fn is_reference(value: &str) -> bool {
     REFERENCE.is_match(value) || INTERPOLATED.is_match(value)
 }
 
-/// The name of a field or a text of a form rather than a value: all its words are words about secrets.
+/// Whether this is the name of a field or a label rather than a value: all its words are about secrets.
 pub(super) fn is_label(value: &str) -> bool {
     let parts = words(value);
     // `Passw0rd`, `password1!` and `mysecretpassword` are passwords; `password` and `db_password` are names.
@@ -225,14 +229,14 @@ pub(super) fn is_label(value: &str) -> bool {
         && !value.contains(|c: char| c.is_ascii_digit() || "!@#%^&*?".contains(c))
 }
 
-/// Whether a word is one for a secret, alone or behind one about secrets: `password`, `userpassword`.
+/// Whether a word names a secret, alone or after a word about secrets: `password`, `userpassword`.
 fn names_secret(word: &str) -> bool {
     const ENDS: [&str; 9] =
         ["password", "passwd", "passphrase", "pass", "pwd", "secret", "token", "key", "credentials"];
     ENDS.iter().any(|end| word.strip_suffix(end).is_some_and(|owner| LABEL_WORDS.contains(&owner)))
 }
 
-/// A call, an index, a member, a type, an operator.
+/// Whether this is code: a call, an index, a member, a type, an operator.
 pub(super) fn is_code(text: &str, value: &str, range: &Range<usize>) -> bool {
     static CODE: LazyLock<Regex> = LazyLock::new(|| {
         compiled(
@@ -275,7 +279,7 @@ pub(super) fn is_strong(value: &str) -> bool {
     mixed || inner && value.len() >= 8 && entropy(value) > 3.0 && !is_identifier(value)
 }
 
-/// `item_v2`, `utf8`, `step3.config`: names with a version.
+/// Whether this is a name with a version: `item_v2`, `utf8`, `step3.config`.
 fn is_identifier_like(value: &str) -> bool {
     value.contains(['_', '.', '-', ':'])
         && value.len() < 40

@@ -35,7 +35,7 @@ pub(super) const NOT_AFTER: &[&str] = &[
     "java", "rb", "md5", "txt", "html", "css", "vue", "tsx", "jsx", "json", "yml", "yaml", "toml", "ini", "sh", "conf",
 ];
 
-/// Words before it that make it something else.
+/// Words before the word for a secret that make it something else.
 pub(super) const NOT_BEFORE: &[&str] = &[
     "has", "is", "no", "show", "hide", "toggle", "forgot", "require", "requires", "required", "needs", "min", "max",
     "num", "total", "prompt", "completion", "cached", "reasoning", "hashed", "encrypted", "public", "primary",
@@ -44,7 +44,7 @@ pub(super) const NOT_BEFORE: &[&str] = &[
     "cancellation", "cancel", "previous", "prev",
 ];
 
-/// What stands for no value, in lower case and without the signs around it.
+/// Texts that stand for no value, in lower case and without the signs around them.
 pub(super) const UNSAID: &[&str] = &[
     "", "none", "null", "nil", "undefined", "true", "false", "yes", "no", "on", "off", "n/a", "na", "unset", "empty",
     "required", "optional", "redacted", "hidden", "masked", "password", "passwd", "passphrase", "pass", "pwd",
@@ -55,7 +55,7 @@ pub(super) const UNSAID: &[&str] = &[
     "scram-sha-256", "trust",
 ];
 
-/// Words in the names of fields that hold a secret; the empty one stands for none.
+/// Words in the names of fields that contain a secret; the empty one stands for no word.
 pub(super) const LABEL_WORDS: &[&str] = &[
     "", "db", "user", "username", "new", "old", "confirm", "current", "enter", "the", "admin", "root", "api", "access",
     "refresh", "auth", "client", "app", "my", "id", "key", "secret", "private", "public", "bearer", "basic", "csrf",

@@ -1,7 +1,7 @@
-//! A corpus for the scrubber: secrets in the settings in which session logs show them, and texts that hold none.
+//! A corpus for the scrubber: secrets in the settings in which session logs show them, and texts without secrets.
 //!
-//! The settings are files of one text a line, `§` where the secret stands, `\n` for a line break. The secrets are put
-//! together here, so that no scanner trips on this repository, and none was ever in use.
+//! The settings are files with one text per line, `§` in place of the secret, and `\n` for a line break. The secrets
+//! are put together here, so that no scanner trips on this repository, and none was ever in use.
 
 use compeval_sessions::import::{ScrubSettings, audit, scrub};
 use compeval_sessions::transcript::{Fixture, Message, Role};
@@ -15,7 +15,7 @@ const DECOYS: &str = include_str!("decoys.txt");
 pub(crate) struct Measured {
     pub(crate) settings: usize,
     pub(crate) secrets: usize,
-    /// Texts from which the secret is not gone.
+    /// Texts from which the secret was not removed.
     pub(crate) missed: Vec<String>,
     /// Of these, those that the audit lists.
     pub(crate) listed: usize,
@@ -67,7 +67,7 @@ fn tokens() -> Vec<String> {
     vec![part(0..40), part(5..29), hex, part(3..20) + "_" + &part(20..40), ["gh", "p_", &part(0..36)].concat()]
 }
 
-/// The texts of a file with the secrets that each is tried with; the first character of a text says nothing.
+/// The texts of a file, each filled with `each` of the secrets in turn, and with the secret that it was filled with.
 fn filled(settings: &str, secrets: &[String], each: usize, step: (usize, usize)) -> Vec<(String, String)> {
     let lines = settings.lines().filter(|line| !line.is_empty()).enumerate();
     let fill = |(index, line): (usize, &str)| {
@@ -78,7 +78,8 @@ fn filled(settings: &str, secrets: &[String], each: usize, step: (usize, usize))
     lines.flat_map(fill).collect()
 }
 
-/// Line breaks, tabs and escape signs, which a line writes as in JSON. A text in JSON keeps its own.
+/// The text of a line, which writes line breaks, tabs and escape characters as JSON does. A text that is JSON stays as
+/// it is.
 pub(crate) fn unfolded(line: &str) -> String {
     if line.starts_with("\"{") {
         return line.to_owned();
@@ -91,9 +92,9 @@ fn fixture(text: &str) -> Fixture {
     serde_json::from_value(serde_json::json!({"name": "f", "messages": messages})).expect("a fixture")
 }
 
-/// What is left of a text.
+/// A text after scrubbing.
 #[allow(dead_code, reason = "the example does without")]
-pub(crate) fn removed_from(text: &str) -> String {
+pub(crate) fn scrubbed(text: &str) -> String {
     let mut fixture = fixture(text);
     scrub(&mut fixture, &ScrubSettings::default());
     fixture.messages.first().map(|message| message.content.clone()).unwrap_or_default()

@@ -18,7 +18,7 @@ pub(in crate::cache) fn fresh_index(layout: &Layout) -> PathBuf {
     layout.root().join("index.new")
 }
 
-/// A filled one that is about to be renamed.
+/// Where a complete tree is put before it replaces the old one.
 pub(in crate::cache) fn ready_index(layout: &Layout) -> PathBuf {
     layout.root().join("index.ready")
 }
@@ -42,7 +42,7 @@ pub(in crate::cache) fn finish_index(layout: &Layout) -> Result<(), CacheError> 
     fs::rename(&ready, layout.index()).map_err(CacheError::io("rename", &ready))
 }
 
-/// What becomes of the tree that is replaced.
+/// What happens to the tree that is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cache) enum OldIndex {
     /// It is kept as `index.bad-<time>`, to find out what was wrong.
@@ -50,7 +50,7 @@ pub(in crate::cache) enum OldIndex {
     Remove,
 }
 
-/// Fills a new tree and puts it into the place of the old one, which nobody has open.
+/// Fills a new tree and replaces the old one with it. Nobody may have the old one open.
 pub(in crate::cache) fn replace_index(
     layout: &Layout,
     tables: &Tables,
@@ -73,7 +73,7 @@ pub(in crate::cache) fn replace_index(
     ActionTree::open(&layout.index())
 }
 
-/// Renames the index. Only the newest such folder is kept.
+/// Renames the index to `index.bad-<time>`. Only the newest such folder is kept.
 pub(in crate::cache) fn set_aside(layout: &Layout) -> Result<(), CacheError> {
     remove_bad(layout)?;
     let old = layout.index();

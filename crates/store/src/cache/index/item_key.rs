@@ -1,5 +1,6 @@
-//! What the sled tree holds, byte by byte. The key of an action's record is the action's key and nothing else; the other
-//! tables have keys of other lengths in the same tree, because sled changes one tree at once and not several.
+//! The items of the sled tree, byte by byte. A record is stored under the key of its action and nothing else. The other
+//! tables are in the same tree, under keys of other lengths, because sled can change one tree atomically, but not
+//! several.
 //!
 //! ```text
 //! 32: action key          record, or why it was removed
@@ -20,7 +21,7 @@ use crate::cache::packs::frame::KeyPrefix;
 use crate::cache::packs::journal_steps::{BatchNonce, BatchStep};
 use crate::digest::{ActionKey, Digest};
 
-/// The first bytes of a coordinate's digest: explanations are made of what is stored under it, and no output.
+/// The first bytes of the digest of a place. Explanations depend on what is stored under it, outputs do not.
 pub(in crate::cache) type PlacePrefix = [u8; 8];
 
 /// The name of an item.
@@ -39,15 +40,15 @@ pub(in crate::cache) enum ItemKey {
 /// How much of a pack the tree has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::cache) struct Watermark {
-    /// That of the pack's header: no other pack has it.
+    /// The nonce of the pack's header: no other pack has it.
     pub(in crate::cache) nonce: u64,
-    /// The offset that the frames before it end at.
+    /// The end of the frames that the tree has.
     pub(in crate::cache) good: u64,
-    /// The checksum of the last bytes before it: another pack that begins alike is told from this one.
+    /// The checksum of the last bytes before `good`. It differs in another pack that begins alike.
     pub(in crate::cache) tail: u32,
 }
 
-/// An item as the tree has it. Without a value, the tree does not have it.
+/// An item of the tree. Without a value, the tree does not have it.
 pub(in crate::cache) struct Item {
     pub(super) key: Vec<u8>,
     pub(in crate::cache) value: Option<Vec<u8>>,

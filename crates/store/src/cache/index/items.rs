@@ -1,10 +1,11 @@
-//! The items of the sled tree, made from the tables and taken into them.
+//! Converts tables to items of the sled tree, and back.
 
 use super::Tables;
 use super::item_key::{Item, ItemKey, decoded, encoded};
 use crate::cache::entry::{EntryStatus, Record, clip_to};
 use crate::cache::error::{IndexFault, IndexResult};
 use crate::digest::{ActionKey, Digest};
+use base::locale::word;
 
 /// The first byte of the value of an action that was removed; a record begins with its version.
 const REMOVED: u8 = 0;
@@ -22,23 +23,26 @@ pub(in crate::cache) fn item(tables: &Tables, key: ItemKey) -> IndexResult<Item>
         ItemKey::Count(digest) => tables.counts.get(&digest).map(encoded).transpose()?,
         ItemKey::Use(key) => tables.days.get(&key).map(encoded).transpose()?,
         ItemKey::Step(nonce, step) => tables.journal.get(&(nonce, step)).map(encoded).transpose()?,
-        ItemKey::Total => Some(encoded(&tables.items())?),
+        ItemKey::Total => Some(encoded(&tables.item_count())?),
         ItemKey::Pack(_) => None,
     };
     Ok(Item { key: key.encode()?, value })
 }
 
-/// Takes an item of the tree into the tables.
-pub(super) fn take_item(tables: &mut Tables, key: ItemKey, value: &[u8]) -> IndexResult<()> {
+/// Adds an item of the tree to the tables.
+pub(super) fn add_item(tables: &mut Tables, key: ItemKey, value: &[u8]) -> IndexResult<()> {
     match key {
         ItemKey::Action(action) => match value.strip_prefix(&[REMOVED]) {
             Some(why) => tables.remove(&action, decoded(why)?),
             None => tables.set_record(
-                Record::decode(action, value).ok_or_else(|| IndexFault::broken("a record cannot be read"))?,
+                Record::decode(action, value)
+                    .ok_or_else(|| IndexFault::broken(word("a record cannot be read", "无法读取一条记录")))?,
             ),
         },
         ItemKey::Place(place) => {
-            let key = value.try_into().map_err(|_| IndexFault::broken("a key has the wrong length"))?;
+            let key = value
+                .try_into()
+                .map_err(|_| IndexFault::broken(word("a key has the wrong length", "一个键的长度有误")))?;
             tables.set_latest(place, ActionKey(Digest(key)));
         }
         ItemKey::Text(digest) => tables.set_text(digest, decoded(value)?),
@@ -50,7 +54,7 @@ pub(super) fn take_item(tables: &mut Tables, key: ItemKey, value: &[u8]) -> Inde
     Ok(())
 }
 
-/// Encodes a record. It has the beginning of what an unusable reply or a failure says; all of it is in the pack.
+/// Encodes a record. The messages of unusable replies and failures are cut; the pack has them in full.
 fn encode_record(record: &Record) -> IndexResult<Vec<u8>> {
     const SHORT: usize = 32;
     let encoded = match &record.status {

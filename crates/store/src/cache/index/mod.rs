@@ -1,7 +1,7 @@
-//! What the packs define, in memory, and the one function that applies a frame to it.
+//! The tables: in memory, everything that the packs define. `Tables::apply` applies a frame to them.
 //!
-//! Whoever reads the cache reads these tables. The process that holds the lock fills them from the sled tree (`tree`),
-//! everybody else from the headers of the packs (`scan`). For the tree they note what changed.
+//! All reads of the cache go to these tables. The process that holds the lock fills them from the sled tree (`tree`),
+//! all others from the headers of the packs (`scan`). They note what changed, so that the tree can be updated.
 
 pub(super) mod item_key;
 pub(super) mod items;
@@ -12,11 +12,12 @@ pub(super) mod tree;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::cache::entry::{Day, EntryStatus, FrameLocation, Record, RemovalReason, prefix_of};
+use crate::cache::entry::{Day, EntryStatus, FrameLocation, ParseResult, Record, RemovalReason, prefix_of};
 use crate::cache::error::Damage;
 use crate::cache::packs::frame::{FrameContent, FrameHeader, KeyPrefix};
 use crate::cache::packs::journal_steps::{BatchNonce, BatchStep, JournalPlaces};
 use crate::digest::{ActionKey, Digest};
+use base::say;
 use item_key::{ItemKey, PlacePrefix};
 
 /// The day of an entry's last use: the recorded one, or the day it was made.
@@ -44,7 +45,7 @@ impl Hasher for DigestHasher {
 
 pub(in crate::cache) type DigestMap<K, V> = HashMap<K, V, BuildHasherDefault<DigestHasher>>;
 
-/// The current record of each key, and what else the frames of the packs say.
+/// The current record of each key, and everything else that the frames define.
 #[derive(Debug, Default)]
 pub(in crate::cache) struct Tables {
     pub(in crate::cache) records: DigestMap<ActionKey, Box<Record>>,
@@ -54,19 +55,19 @@ pub(in crate::cache) struct Tables {
     counts: DigestMap<Digest, u64>,
     days: DigestMap<KeyPrefix, Day>,
     pub(in crate::cache) journal: JournalPlaces,
-    /// What was found damaged while they were filled from the packs.
+    /// The damage that was found while the tables were filled from the packs.
     pub(in crate::cache) damage: Vec<Damage>,
-    /// What the sled tree does not have yet; `None` where nobody writes one.
+    /// Changes that the sled tree does not have yet; `None` where there is no tree to update.
     changed: Option<HashSet<ItemKey>>,
 }
 
 impl Tables {
-    /// From now on they note what changes.
+    /// Notes all changes from now on.
     pub(in crate::cache) fn track_changes(&mut self) {
         self.changed = Some(HashSet::new());
     }
 
-    /// What changed since this was asked last.
+    /// The changes since the last call.
     fn take_changes(&mut self) -> HashSet<ItemKey> {
         self.changed.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -77,8 +78,8 @@ impl Tables {
         }
     }
 
-    /// The number of items that the sled tree has of these tables.
-    pub(in crate::cache) fn items(&self) -> u64 {
+    /// The number of items that these tables have in the sled tree.
+    pub(in crate::cache) fn item_count(&self) -> u64 {
         let maps = [self.records.len(), self.removed.len(), self.latest.len(), self.texts.len(), self.counts.len()];
         (maps.iter().sum::<usize>() + self.days.len() + self.journal.len()) as u64
     }
@@ -99,7 +100,9 @@ impl Tables {
         let key = ActionKey(header.key);
         match &header.content {
             FrameContent::Reply(summary) => {
-                header.record(at).into_iter().for_each(|record| self.set_record(record));
+                if let Some(record) = header.record(at) {
+                    self.set_record(record);
+                }
                 self.set_latest(prefix_of(&summary.place), key);
             }
             FrameContent::Failure { summary, .. } => {
@@ -107,17 +110,19 @@ impl Tables {
                 if self.records.get(&key).is_some_and(|record| record.is_usable()) {
                     return;
                 }
-                header.record(at).into_iter().for_each(|record| self.set_record(record));
+                if let Some(record) = header.record(at) {
+                    self.set_record(record);
+                }
                 if self.latest_at(&summary.place).is_none() {
                     self.set_latest(prefix_of(&summary.place), key);
                 }
             }
-            FrameContent::ParseResult(reading) => {
-                self.set_status(&key, |record| record.raw == header.digest, || EntryStatus::from(reading));
+            FrameContent::ParseResult(result) => {
+                self.set_parse_result(&key, result, |record| record.raw == header.digest);
             }
             FrameContent::ParseResults(results) => {
                 for parsed in results {
-                    self.set_status(&parsed.key, |record| parsed.is_of(record), || EntryStatus::from(&parsed.result));
+                    self.set_parse_result(&parsed.key, &parsed.result, |record| parsed.is_result_for(record));
                 }
             }
             FrameContent::Text => self.set_text(header.key, at),
@@ -126,8 +131,10 @@ impl Tables {
             FrameContent::Remove { why, keys } => {
                 for (key, place) in keys {
                     self.remove(key, *why);
-                    // the entry's own frame may be gone, so the tombstone repeats that it was the latest of its place
-                    place.iter().for_each(|place| self.set_latest(prefix_of(place), *key));
+                    // the frame of the entry may be gone, so the tombstone repeats that it was the latest of its place
+                    if let Some(place) = place {
+                        self.set_latest(prefix_of(place), *key);
+                    }
                 }
             }
             FrameContent::Latest(places) => {
@@ -145,10 +152,10 @@ impl Tables {
         self.note(ItemKey::Action(key));
     }
 
-    /// Gives the record of a key a status, if its body is the one that was read.
-    fn set_status(&mut self, key: &ActionKey, is_of: impl Fn(&Record) -> bool, status: impl Fn() -> EntryStatus) {
+    /// Sets the status of the record of a key, if its body is the one that was parsed.
+    fn set_parse_result(&mut self, key: &ActionKey, result: &ParseResult, is_of: impl Fn(&Record) -> bool) {
         if let Some(record) = self.records.get_mut(key).filter(|record| is_of(record) && !record.is_failed()) {
-            record.status = status();
+            record.status = EntryStatus::from(result);
             self.note(ItemKey::Action(*key));
         }
     }
@@ -212,6 +219,13 @@ impl Tables {
         records
     }
 
+    /// The damage that was found, worded for the user.
+    pub(in crate::cache) fn damage_notices(&self) -> impl Iterator<Item = String> {
+        self.damage.iter().map(|damage| {
+            say!("{damage}. `compeval cache verify` removes it", "{damage}。`compeval cache verify` 会删除它")
+        })
+    }
+
     pub(in crate::cache) fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
         self.removed.get(key).copied()
     }
@@ -236,24 +250,24 @@ impl Tables {
         self.days.get(key).copied()
     }
 
-    /// Whether anything in these tables is in a pack.
+    /// Whether these tables refer to anything in a pack.
     fn uses(&self, pack: u32) -> bool {
         let mut places = self.texts.values().chain(self.journal.values());
         self.records.values().any(|record| record.location.pack == pack) || places.any(|at| at.pack == pack)
     }
 
-    /// Whether these tables, which may come from the tree, say the same as others that were read from the packs.
-    pub(in crate::cache) fn agrees_with(&self, found: &Tables) -> bool {
-        self.records.len() == found.records.len()
-            && self.records.values().all(|record| found.has_alike(record))
-            && self.texts == found.texts
-            && self.journal == found.journal
+    /// Whether these tables, which may come from the tree, agree with `scanned`, which were read from the packs.
+    pub(in crate::cache) fn agrees_with(&self, scanned: &Tables) -> bool {
+        self.records.len() == scanned.records.len()
+            && self.records.values().all(|record| scanned.has_alike(record))
+            && self.texts == scanned.texts
+            && self.journal == scanned.journal
     }
 
     /// Whether the record of this key has the same body at the same place, and the same kind of status.
     fn has_alike(&self, record: &Record) -> bool {
-        self.records.get(&record.key).is_some_and(|own| {
-            let known = (own.location, own.raw, std::mem::discriminant(&own.status));
+        self.records.get(&record.key).is_some_and(|known| {
+            let known = (known.location, known.raw, std::mem::discriminant(&known.status));
             known == (record.location, record.raw, std::mem::discriminant(&record.status))
         })
     }

@@ -1,5 +1,5 @@
-//! Filling the tables from the headers of the packs: all of them where there is no sled tree to read, or the frames that
-//! the tree does not have yet.
+//! Fills the tables from the frame headers of the packs: from all of them if there is no sled tree to read, else from
+//! those that the tree does not have yet.
 
 use std::fs::File;
 use std::io;
@@ -11,6 +11,8 @@ use crate::cache::error::CacheError;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_at, read_pack_header};
+use base::locale::word;
+use base::say;
 
 /// A pack as it was when it was scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +26,7 @@ pub(in crate::cache) struct PackState {
 
 /// Scans the frame headers of all packs.
 pub(in crate::cache) fn scan(layout: &Layout, packs: &PackFiles) -> Result<(Tables, Vec<PackState>), CacheError> {
-    /// A prune in another process removes packs after it wrote what they had to a new one.
+    /// A prune in another process may remove packs during the scan, after it has copied their live frames to a new one.
     const ATTEMPTS: usize = 5;
     let mut attempt = 0;
     loop {
@@ -39,11 +41,12 @@ pub(in crate::cache) fn scan(layout: &Layout, packs: &PackFiles) -> Result<(Tabl
 }
 
 fn scan_all(tables: &mut Tables, ids: &[u32], packs: &PackFiles) -> Result<Vec<PackState>, (u32, io::Error)> {
-    let scanned = ids.iter().map(|id| {
+    let mut states = Vec::with_capacity(ids.len());
+    for id in ids {
         let is_newest = ids.last() == Some(id);
-        scan_pack(tables, *id, PackHeader::LEN as u64, is_newest, packs).map_err(|error| (*id, error))
-    });
-    scanned.collect()
+        states.push(scan_pack(tables, *id, PackHeader::LEN as u64, is_newest, packs).map_err(|error| (*id, error))?);
+    }
+    Ok(states)
 }
 
 /// Applies the frames of a pack from an offset on. A cut-off end is damage, but in the newest pack, where it is an
@@ -72,7 +75,7 @@ fn scan_pack(tables: &mut Tables, id: u32, from: u64, is_newest: bool, packs: &P
     Ok(state)
 }
 
-/// How far a pack is in the tree when all before `good` is.
+/// The watermark of a pack if the tree has all of its frames before `good`.
 pub(in crate::cache) fn watermark(file: &File, nonce: u64, good: u64) -> io::Result<Watermark> {
     const TAIL: u64 = 64;
     let covered = good.min(TAIL);
@@ -81,14 +84,14 @@ pub(in crate::cache) fn watermark(file: &File, nonce: u64, good: u64) -> io::Res
     Ok(Watermark { nonce, good, tail: crc32fast::hash(&bytes) })
 }
 
-/// The watermarks of packs of which everything is in the tables.
+/// The watermarks of packs whose frames are all in the tables.
 pub(in crate::cache) fn watermarks(states: &[PackState], packs: &PackFiles) -> io::Result<Watermarks> {
     let marks = states.iter().map(|state| Ok((state.id, watermark(&*packs.file(state.id)?, state.nonce, state.good)?)));
     marks.collect()
 }
 
-/// Adds the frames of the packs that the tree did not have. Returns the packs; the error says why the tree cannot be of
-/// these packs.
+/// Adds the frames of the packs that the tree did not have. Returns the states of the packs; the error says why the
+/// tree does not belong to these packs.
 pub(in crate::cache) fn catch_up(
     tables: &mut Tables,
     marks: &Watermarks,
@@ -96,20 +99,20 @@ pub(in crate::cache) fn catch_up(
     packs: &PackFiles,
 ) -> Result<Vec<PackState>, String> {
     if let Some((id, _)) = marks.iter().find(|(id, _)| !ids.contains(id) && tables.uses(**id)) {
-        return Err(format!("pack {id} is missing"));
+        return Err(say!("pack {id} is missing", "缺少包 {id}"));
     }
     let newest_mark = marks.keys().next_back().copied().unwrap_or(0);
     let mut states = Vec::new();
     for id in ids {
         let from = match marks.get(id) {
             Some(mark) => {
-                if !is_of_pack(mark, *id, packs).map_err(|e| e.to_string())? {
-                    return Err("it was built from other packs".into());
+                if !is_built_from(mark, *id, packs).map_err(|e| e.to_string())? {
+                    return Err(word("it was built from other packs", "由其他包建立").into());
                 }
                 mark.good
             }
             None if *id > newest_mark => PackHeader::LEN as u64,
-            None => return Err("it was built from other packs".into()),
+            None => return Err(word("it was built from other packs", "由其他包建立").into()),
         };
         let is_newest = ids.last() == Some(id);
         states.push(scan_pack(tables, *id, from, is_newest, packs).map_err(|e| e.to_string())?);
@@ -117,8 +120,8 @@ pub(in crate::cache) fn catch_up(
     Ok(states)
 }
 
-/// Whether a pack has what the tree has of it.
-fn is_of_pack(mark: &Watermark, id: u32, packs: &PackFiles) -> io::Result<bool> {
+/// Whether the tree was built from this pack.
+fn is_built_from(mark: &Watermark, id: u32, packs: &PackFiles) -> io::Result<bool> {
     let file = packs.file(id)?;
     let len = file.metadata()?.len();
     match read_pack_header(&file, len)? {

@@ -1,11 +1,12 @@
 //! The sled tree `actions`: the record of each key, written behind the packs. Only this file uses sled.
 //!
-//! A change of the tables and how far the packs are in the tree by then (`Watermark`) are one batch, which sled applies
-//! at once or not at all. A batch is written after its frames are on disk, so the tree may lag behind the packs, never the
-//! reverse. It is flushed now and then: what a killed process had not flushed is read from the ends of the packs again.
+//! Changes of the tables are written in one atomic batch together with how much of the packs the tree then has
+//! (`Watermark`). A batch is written after its frames are on disk, so the tree may lag behind the packs, never the
+//! reverse. The tree is flushed now and then: what a killed process had not flushed is read from the ends of the packs
+//! again.
 //!
 //! sled can panic on damaged files and after failed writes, so every call runs in `catch_panics`; a fault only causes a
-//! rebuild from the packs. Values are small, because sled writes a page of sixteen anew when one of them changes.
+//! rebuild from the packs. Values are small, because sled rewrites a page of sixteen values when one of them changes.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,15 +19,16 @@ use std::time::{Duration, Instant};
 
 use super::Tables;
 use super::item_key::{Item, ItemKey, Watermark, decoded, encoded};
-use super::items::{item, take_item};
+use super::items::{add_item, item};
 use crate::cache::error::{IndexFault, IndexResult};
 use base::files::{close_files, create_private_folder, sync_folder};
+use base::locale::word;
 
-/// Two processes may open a cache shortly after one another.
+/// How long to wait for another process that is just closing the tree.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of pages that sled may keep in memory: it is read once, in order.
+/// Bytes of pages that sled may keep in memory: few, because the tree is read once, in order.
 const CACHE: u64 = 8 << 20;
-/// Space is taken by the segment: with sled's default of 512 KB, a small cache would be waste.
+/// The unit in which sled allocates disk space: with its default of 512 KB, a small cache would be mostly empty space.
 const SEGMENT: usize = 32 << 10;
 const TREE: &str = "actions";
 
@@ -34,7 +36,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How far each pack is in the tree.
+/// How much of each pack the tree has.
 pub(in crate::cache) type Watermarks = BTreeMap<u32, Watermark>;
 
 /// The tree, open for writing.
@@ -45,7 +47,7 @@ pub(in crate::cache) struct ActionTree {
     open: Option<OpenTree>,
 }
 
-/// What sled has open.
+/// The database and the tree that sled has open.
 #[derive(Debug)]
 struct OpenTree {
     db: sled::Db,
@@ -89,7 +91,7 @@ impl ActionTree {
     }
 
     fn open_tree(&self) -> IndexResult<&OpenTree> {
-        self.open.as_ref().ok_or_else(|| IndexFault::broken("it is closed"))
+        self.open.as_ref().ok_or_else(|| IndexFault::broken(word("it is closed", "已关闭")))
     }
 
     /// Reads the whole tree, in order.
@@ -97,15 +99,18 @@ impl ActionTree {
         let (mut tables, mut packs, mut total) = (Tables::default(), Watermarks::new(), None);
         let mut items = self.open_tree()?.actions.iter();
         while let Some((key, value)) = catch_panics(|| items.next().transpose())? {
-            let key = ItemKey::decode(&key).ok_or_else(|| IndexFault::broken("a key in it is unknown"))?;
+            let key = ItemKey::decode(&key)
+                .ok_or_else(|| IndexFault::broken(word("a key in it is unknown", "其中有未知的键")))?;
             match key {
                 ItemKey::Total => total = Some(decoded::<u64>(&value)?),
-                ItemKey::Pack(id) => drop(packs.insert(id, decoded(&value)?)),
-                key => take_item(&mut tables, key, &value)?,
+                ItemKey::Pack(id) => {
+                    packs.insert(id, decoded(&value)?);
+                }
+                key => add_item(&mut tables, key, &value)?,
             }
         }
-        if total != Some(tables.items()) {
-            return Err(IndexFault::broken("entries are missing from it"));
+        if total != Some(tables.item_count()) {
+            return Err(IndexFault::broken(word("entries are missing from it", "其中缺少条目")));
         }
         Ok((tables, packs))
     }
@@ -124,7 +129,7 @@ impl ActionTree {
         self.flush()
     }
 
-    /// Writes what changed in `tables`, together with how far a pack is in the tree by then; `None` for one that is gone.
+    /// Writes the changes of `tables` together with the new watermarks of packs; `None` for a pack that is gone.
     pub(in crate::cache) fn update(&self, tables: &mut Tables, packs: &[(u32, Option<Watermark>)]) -> IndexResult<()> {
         let changes = tables.take_changes().into_iter().chain([ItemKey::Total]);
         let mut items = changes.map(|key| item(tables, key)).collect::<IndexResult<Vec<_>>>()?;
@@ -192,15 +197,15 @@ fn catch_panics<T>(call: impl FnOnce() -> sled::Result<T>) -> IndexResult<T> {
     match result {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(fault(&error)),
-        Err(_) => Err(IndexFault::broken("sled stopped on damaged data")),
+        Err(_) => Err(IndexFault::broken(word("sled stopped on damaged data", "sled 因数据损坏而停止"))),
     }
 }
 
 fn fault(error: &sled::Error) -> IndexFault {
     let text = error.to_string();
     let text = text.split_once(" backtrace").map_or(text.as_str(), |(text, _)| text).to_owned();
-    // The words of the system are within the debug text of its error.
-    let words = text.split_once("message: \"").and_then(|(_, rest)| rest.split_once('"')).map(|(words, _)| words);
-    let said = words.unwrap_or(&text).to_owned();
-    if text.contains("could not acquire lock") { IndexFault::Locked(said) } else { IndexFault::Broken(said) }
+    // The system's message is within the debug text of its error.
+    let quoted = text.split_once("message: \"").and_then(|(_, rest)| rest.split_once('"')).map(|(message, _)| message);
+    let message = quoted.unwrap_or(&text).to_owned();
+    if text.contains("could not acquire lock") { IndexFault::Locked(message) } else { IndexFault::Broken(message) }
 }

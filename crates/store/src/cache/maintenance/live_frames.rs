@@ -1,4 +1,4 @@
-//! Which frames of a pack are live, and what a pack gets that takes them over.
+//! Which frames of a pack are live, and what is written in their place to another pack.
 
 use std::io;
 
@@ -26,17 +26,17 @@ enum FrameAction {
 }
 
 impl LiveFrames<'_> {
-    /// Whether something of a frame is dead.
+    /// Whether a frame, or a part of it, is dead.
     pub(super) fn is_dead(&self, at: FrameLocation, header: &FrameHeader) -> bool {
         let is_remade = matches!(header.content, FrameContent::Fields(_));
         !is_remade && !matches!(self.fate(at, header), FrameAction::Copy)
     }
 
-    /// The frames that take over what is live in the frame at `at`. `read` gives its bytes, and `shared` has the fields of
-    /// its pack.
+    /// The frames that take over what is live in the frame at `at`. `read` returns its bytes, and `shared` has the
+    /// fields of its pack.
     ///
-    /// A reply is followed by the result of parsing it, which may be before it otherwise, and by what is the latest action
-    /// of its place, which it would be otherwise.
+    /// A reply is followed by its parse result, which would otherwise come before it, and by the latest action of its
+    /// place, because the reply would otherwise become the latest.
     pub(super) fn take_over(
         &self,
         at: FrameLocation,
@@ -53,9 +53,9 @@ impl LiveFrames<'_> {
         if let (FrameContent::Reply(summary), Some(record)) =
             (&header.content, self.tables.find(&ActionKey(header.key)))
         {
-            let reading = ParseResult::from_status(&record.status);
-            let parsed = reading.map(|reading| ParsedBody::new(record.key, record.raw, reading));
-            frames.extend(parsed.map(|parsed| PortableFrame::Parsed(vec![parsed])));
+            if let Some(result) = ParseResult::from_status(&record.status) {
+                frames.push(PortableFrame::Parsed(vec![ParsedBody::new(record.key, record.raw, result)]));
+            }
             if let Some(latest) = self.tables.latest_at(&summary.place).filter(|latest| *latest != record.key) {
                 let latest = frame::latest(&[(summary.place, latest)]).map_err(io::Error::other)?;
                 frames.push(PortableFrame::Other(latest));
@@ -70,14 +70,14 @@ impl LiveFrames<'_> {
             FrameContent::Reply(_) | FrameContent::Failure { .. } => {
                 self.tables.find(&key).is_some_and(|record| record.location == at)
             }
-            FrameContent::ParseResult(reading) => {
+            FrameContent::ParseResult(result) => {
                 let record = self.tables.find(&key).filter(|record| record.raw == header.digest);
-                record.is_some_and(|record| is_reading(&record, reading))
+                record.is_some_and(|record| has_result(&record, result))
             }
             FrameContent::Text => self.tables.text(&header.key) == Some(at),
             FrameContent::Journal(nonce, step) => self.tables.journal.get(&(*nonce, *step)) == Some(&at),
             FrameContent::Counts(_) | FrameContent::Unknown => true,
-            // made again from the entries that are copied
+            // written anew for the entries that are copied
             FrameContent::Fields(_) => false,
             FrameContent::ParseResults(results) => return self.results(results),
             FrameContent::Touch { day, keys } => return self.touches(*day, keys),
@@ -87,14 +87,14 @@ impl LiveFrames<'_> {
         if alive { FrameAction::Copy } else { FrameAction::Drop }
     }
 
-    /// Keeps the results that entries have.
+    /// Keeps the parse results that entries have.
     fn results(&self, results: &[ParsedBody]) -> FrameAction {
         shortened(results, |parsed| self.is_current(parsed), frame::parse_results)
     }
 
     fn is_current(&self, parsed: &ParsedBody) -> bool {
-        let record = self.tables.find(&parsed.key).filter(|record| parsed.is_of(record));
-        record.is_some_and(|record| is_reading(&record, &parsed.result))
+        let record = self.tables.find(&parsed.key).filter(|record| parsed.is_result_for(record));
+        record.is_some_and(|record| has_result(&record, &parsed.result))
     }
 
     /// Keeps only the last use of each entry.
@@ -102,7 +102,7 @@ impl LiveFrames<'_> {
         shortened(keys, |key| self.tables.day(key) == Some(day), |last| frame::touch(day, last))
     }
 
-    /// Keeps what is in use at a place while its entry exists.
+    /// Keeps the actions that are the latest of their places and exist.
     fn latest(&self, places: &[(Digest, ActionKey)]) -> FrameAction {
         shortened(
             places,
@@ -131,15 +131,16 @@ impl LiveFrames<'_> {
     }
 }
 
-/// Whether a record has this result of parsing; what was wrong with an unusable reply is only told apart in the packs.
-fn is_reading(record: &Record, reading: &ParseResult) -> bool {
-    match (&record.status, reading) {
+/// Whether a record has this parse result. What was wrong with an unusable reply is not compared: the tree has only the
+/// beginning of it.
+fn has_result(record: &Record, result: &ParseResult) -> bool {
+    match (&record.status, result) {
         (EntryStatus::Malformed { parser: known, .. }, ParseResult::Malformed { parser, .. }) => known == parser,
-        (status, reading) => *status == EntryStatus::from(reading),
+        (status, result) => *status == EntryStatus::from(result),
     }
 }
 
-/// The fate of a frame of `items`, of which some are kept.
+/// What happens to a frame that lists `items`, some of which are kept.
 fn shortened<T: Clone>(
     items: &[T],
     is_kept: impl Fn(&T) -> bool,

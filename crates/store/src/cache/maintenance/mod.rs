@@ -1,10 +1,10 @@
-//! What keeps a cache small and sound. `verify` finds damage, and `without_room` prunes on a full disk.
+//! Keeps a cache small and sound. `verify` finds damage, and `without_room` prunes on a full disk.
 //!
-//! Pruning removes entries, and packs of which little is left, so that disk space is freed.
+//! Pruning removes entries, and rewrites packs that have little live data, so that disk space is freed.
 //!
-//! A removal is a tombstone frame, which is on disk before any pack is changed. Then the live frames of each pack with dead
-//! ones are appended again to a new pack, and only when they are on disk the old one is removed (`remove_packs`). So a
-//! process that is killed at any moment leaves frames twice at most, which is harmless.
+//! A removal is a tombstone frame, which is on disk before any pack is changed. Then the live frames of each pack with
+//! dead ones are appended to a new pack, and the old pack is removed once they are on disk (`remove_packs`). So a
+//! process that is killed at any moment can only leave frames that are stored twice, which is harmless.
 
 mod live_frames;
 pub(super) mod verify;
@@ -19,7 +19,7 @@ use crate::cache::error::CacheError;
 use crate::cache::packs::folder::disk_bytes;
 use crate::cache::packs::frame::{self, FrameContent, FrameHeader, PackHeader};
 use crate::cache::packs::journal_steps::{BatchNonce, BatchStep, JournalPlaces};
-use crate::cache::packs::packed::{EntryOrigin, PortableFrame};
+use crate::cache::packs::packed::{DecodedHeader, PortableFrame};
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::cache::writing::StoreInner;
 use crate::cache::writing::active_pack::ActivePack;
@@ -37,7 +37,7 @@ pub struct PruneCounts {
 
 /// A smaller index is not rebuilt.
 const SMALL_INDEX: u64 = 512 << 10;
-/// An upper estimate of what a new index takes for one entry.
+/// An upper bound for the bytes of one entry in a new index.
 const INDEX_ENTRY: u64 = 300;
 /// The number of entries in one tombstone frame.
 const BATCH: usize = 512;
@@ -50,17 +50,17 @@ pub(in crate::cache) fn prune(
     keys: &[ActionKey],
     kept: &HashSet<Digest>,
 ) -> Result<PruneCounts, CacheError> {
-    let mut found = Vec::new();
+    let mut records = Vec::new();
     for key in keys.iter().collect::<BTreeSet<_>>() {
-        found.extend(store.tables().find(key));
+        records.extend(store.tables().find(key));
     }
     // the newest come last and are remembered longest
-    found.sort_by_key(|record| record.created);
+    records.sort_by_key(|record| record.created);
     store.exclusively(|active| {
-        remove(store, active, &found, RemovalReason::Pruned)?;
-        reclaim(store, active, &found, kept)
+        remove(store, active, &records, RemovalReason::Pruned)?;
+        reclaim(store, active, &records, kept)
     })?;
-    Ok(PruneCounts { entries: found.len() as u64, bytes: found.iter().map(Record::stored_bytes).sum() })
+    Ok(PruneCounts { entries: records.len() as u64, bytes: records.iter().map(Record::stored_bytes).sum() })
 }
 
 /// Writes tombstones, durably, and removes the records from the tables.
@@ -78,7 +78,7 @@ pub(in crate::cache) fn remove(
     Ok(())
 }
 
-/// The place of which a record is the latest; `None` if it is not, or its frame is damaged.
+/// The place of a record, if it is the latest there; `None` if it is not, or if its frame is damaged.
 fn latest_place(store: &StoreInner, record: &Record) -> Option<Digest> {
     let place = store.packs.place(record).ok()?;
     let latest = store.tables().latest_at(&place);
@@ -106,7 +106,7 @@ fn reclaim(
     // an empty cache has nothing to remember
     let remember_from = if live.is_empty() { None } else { newest_removals(store)? };
     remove_packs(store, active, &ids, remember_from)?;
-    // what is removed from it makes it larger at first
+    // removals make the tree larger at first
     store.flush_tree(active);
     if disk_bytes(&store.layout.index()) > SMALL_INDEX + live.len() as u64 * INDEX_ENTRY {
         store.shrink_tree(active)?;
@@ -118,8 +118,7 @@ fn reclaim(
 fn newest_removals(store: &StoreInner) -> Result<Option<FrameLocation>, CacheError> {
     let mut removals = Vec::new();
     for id in store.layout.pack_ids()? {
-        let found = removals_in(&store.packs, id);
-        removals.extend(found.map_err(CacheError::io("read", &store.layout.pack(id)))?);
+        removals.extend(removals_in(&store.packs, id).map_err(CacheError::io("read", &store.layout.pack(id)))?);
     }
     let mut count = 0;
     let newest = removals.iter().rev().take_while(|(_, keys)| {
@@ -131,21 +130,26 @@ fn newest_removals(store: &StoreInner) -> Result<Option<FrameLocation>, CacheErr
 
 /// The texts that no entry was made from.
 fn unused_texts(store: &StoreInner, live: &[Record]) -> Vec<(Digest, FrameLocation)> {
-    let mut used = BTreeSet::new();
-    for record in live {
-        // the sources of a damaged entry are unknown, so every text is kept
-        match store.packs.explained(record) {
-            Ok(EntryOrigin::Known(header)) => used.extend(header.texts()),
-            // nothing can read a text that no entry names any more
-            Ok(EntryOrigin::Lost) => {}
-            Err(_) => return Vec::new(),
-        }
-    }
+    // the sources of a damaged entry are unknown, so every text is kept
+    let Some(used) = used_texts(&store.packs, live) else { return Vec::new() };
     let tables = store.tables();
     tables.texts.iter().filter(|(digest, _)| !used.contains(digest)).map(|(digest, at)| (*digest, *at)).collect()
 }
 
-/// The packs of which less than half is live.
+/// The texts that entries were made from; `None` if a header cannot be read.
+fn used_texts<'r>(packs: &PackFiles, records: impl IntoIterator<Item = &'r Record>) -> Option<HashSet<Digest>> {
+    let mut used = HashSet::new();
+    for record in records {
+        match packs.decoded_header(record).ok()? {
+            DecodedHeader::Whole(header) => used.extend(header.texts()),
+            // nothing can read a text that no entry names any more
+            DecodedHeader::FieldLost => {}
+        }
+    }
+    Some(used)
+}
+
+/// The packs that are less than half live.
 fn mostly_dead(store: &StoreInner, live: &[Record]) -> Result<BTreeSet<u32>, CacheError> {
     let mut alive: BTreeMap<u32, u64> = BTreeMap::new();
     for record in live {
@@ -162,13 +166,18 @@ fn mostly_dead(store: &StoreInner, live: &[Record]) -> Result<BTreeSet<u32>, Cac
     Ok(dead)
 }
 
-/// The records of closed batches that can go: first what opened a batch, and its closing at a later prune. Were the
-/// closing gone first, the batch would be open again.
+/// The records of closed batches that can be removed. The closing of a batch is removed by a later prune than its other
+/// records: without it, the batch would be open again.
 fn closed_records(places: &JournalPlaces) -> Vec<((BatchNonce, BatchStep), FrameLocation)> {
-    let of_closed = places.iter().filter(|((nonce, _), _)| places.contains_key(&(*nonce, BatchStep::Closed)));
-    let done = of_closed
-        .filter(|((nonce, step), _)| *step != BatchStep::Closed || !places.contains_key(&(*nonce, BatchStep::Intent)));
-    done.map(|(place, at)| (*place, *at)).collect()
+    let mut removable = Vec::new();
+    for (&(nonce, step), &at) in places {
+        let is_closed = places.contains_key(&(nonce, BatchStep::Closed));
+        let has_intent = places.contains_key(&(nonce, BatchStep::Intent));
+        if is_closed && (step != BatchStep::Closed || !has_intent) {
+            removable.push(((nonce, step), at));
+        }
+    }
+    removable
 }
 
 /// The tombstone frames of a pack, with the number of entries in each.
@@ -176,16 +185,16 @@ fn removals_in(packs: &PackFiles, id: u32) -> io::Result<Vec<(FrameLocation, usi
     let file = packs.file(id)?;
     let mut scanner = PackScanner::new(id, &file, 0, file.metadata()?.len());
     let mut removals = Vec::new();
-    while let Some(found) = scanner.next()? {
-        if let PackItem::Frame(at, FrameHeader { content: FrameContent::Remove { keys, .. }, .. }) = found {
+    while let Some(item) = scanner.next()? {
+        if let PackItem::Frame(at, FrameHeader { content: FrameContent::Remove { keys, .. }, .. }) = item {
             removals.push((at, keys.len()));
         }
     }
     Ok(removals)
 }
 
-/// Removes the packs in `ids`, after what is live in them was appended again; tombstones before `remember_from` that no
-/// longer cover anything go too.
+/// Appends the live frames of the packs in `ids` to a new pack, then removes these packs. Tombstones before
+/// `remember_from` that no longer cover anything are dropped.
 fn remove_packs(
     store: &StoreInner,
     active: &mut ActivePack,
@@ -209,7 +218,7 @@ fn remove_packs(
     }
     store.sync_pack(active)?;
     store.flush_tree(active);
-    // oldest first: what a tombstone covers is gone before the tombstone
+    // oldest first, so that a tombstone is removed after what it covers
     for id in &gone {
         let path = store.layout.pack(*id);
         fs::remove_file(&path).map_err(CacheError::io("remove", &path))?;
@@ -220,7 +229,7 @@ fn remove_packs(
     Ok(())
 }
 
-/// Appends what is live in a pack.
+/// Appends the live frames of a pack. `older_go` says whether all older packs are removed, too.
 fn append_live(
     store: &StoreInner,
     active: &mut ActivePack,
@@ -236,7 +245,7 @@ fn append_live(
     let mut scanner = PackScanner::new(id, &file, 0, len);
     loop {
         let (mut frames, mut bytes, mut is_end): (Vec<PortableFrame>, u64, bool) = (Vec::new(), 0, false);
-        // held for a part of the pack, because appending changes the tables
+        // held for a part of the pack at a time, because appending changes the tables
         let tables = store.tables();
         let live = LiveFrames { tables: &tables, older_go, remember_from };
         while bytes < BYTES && frames.len() < BATCH {

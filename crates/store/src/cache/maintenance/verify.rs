@@ -11,12 +11,14 @@ use super::{newest_removals, remove, remove_packs};
 use crate::cache::entry::{FrameLocation, RemovalReason};
 use crate::cache::error::{CacheError, Damage};
 use crate::cache::packs::frame::{FrameContent, FrameHeader, PackHeader};
-use crate::cache::packs::packed::explained;
+use crate::cache::packs::packed::decode_header;
 use crate::cache::packs::shared_fields::SharedFields;
 use crate::cache::packs::{PackItem, PackScanner, decode_body, read_frame, read_pack_header};
 use crate::cache::writing::StoreInner;
 use crate::cache::writing::active_pack::{ActivePack, copy_damaged};
 use crate::digest::ActionKey;
+use base::locale::word;
+use base::say;
 
 /// Damage that was found and removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,11 +34,15 @@ pub struct DamageReport {
 
 impl DamageReport {
     fn consequences(&self) -> String {
-        let copy = self.set_aside.as_ref().map(|path| format!("; a copy is in {}", path.display())).unwrap_or_default();
+        let copy = self
+            .set_aside
+            .as_ref()
+            .map(|path| say!("; a copy is in {}", "；副本在 {}", path.display()))
+            .unwrap_or_default();
         match self.lost.len() {
             0 => copy,
-            1 => format!("{copy}; the next run makes the entry again"),
-            n => format!("{copy}; the next run makes {n} entries again"),
+            1 => say!("{copy}; the next run makes the entry again", "{copy}；下次运行会重新产生该条目"),
+            n => say!("{copy}; the next run makes {n} entries again", "{copy}；下次运行会重新产生 {n} 个条目"),
         }
     }
 }
@@ -99,7 +105,8 @@ fn remove_damaged(
 /// Compares the index with the packs, which are intact by now.
 fn check_index(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
     if store.check_tables(active)? {
-        let what = "it does not agree with the packs and was rebuilt from them".to_owned();
+        let what =
+            word("it does not agree with the packs and was rebuilt from them", "与各包不一致，已由它们重建").to_owned();
         let damage = Damage { key: None, path: store.layout.index(), offset: 0, what, is_unread: false };
         reports.push(DamageReport { damage, lost: Vec::new(), set_aside: None });
     }
@@ -110,16 +117,19 @@ fn check_index(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<Da
 fn check_pack(id: u32, file: &File) -> std::io::Result<Vec<DamagedRange>> {
     let len = file.metadata()?.len();
     let start = PackHeader::LEN as u64;
-    let fault = match read_pack_header(file, len)? {
-        Ok(header) if header.id == id => None,
-        Ok(_) => Some((start, "its header is that of another pack")),
-        Err(what) => Some((start.min(len), what)),
-    };
-    let in_header = fault.map(|(to, what)| DamagedRange { at: FrameLocation::without_frame(id, 0), to, what });
-    let mut damaged: Vec<DamagedRange> = in_header.into_iter().collect();
+    let mut damaged = Vec::new();
+    let at = FrameLocation::without_frame(id, 0);
+    match read_pack_header(file, len)? {
+        Ok(header) if header.id == id => {}
+        Ok(_) => {
+            let what = word("its header is that of another pack", "其头部属于另一个包");
+            damaged.push(DamagedRange { at, to: start, what });
+        }
+        Err(what) => damaged.push(DamagedRange { at, to: start.min(len), what }),
+    }
     let mut scanner = PackScanner::new(id, file, 0, len);
-    while let Some(found) = scanner.next()? {
-        let (at, to, what) = match found {
+    while let Some(item) = scanner.next()? {
+        let (at, to, what) = match item {
             PackItem::Frame(at, header) => (at, at.end(), check_frame(file, at, &header)?),
             PackItem::Damaged { from, to, what } => (FrameLocation::without_frame(id, from), to, Some(what)),
             PackItem::Torn { from, what } => (FrameLocation::without_frame(id, from), len, Some(what)),
@@ -133,11 +143,11 @@ fn check_pack(id: u32, file: &File) -> std::io::Result<Vec<DamagedRange>> {
 fn check_frame(file: &File, at: FrameLocation, header: &FrameHeader) -> std::io::Result<Option<&'static str>> {
     let bytes = read_frame(file, at)?;
     let head = at.head as usize;
-    let entry = header.content.summary().is_some();
+    let is_entry = header.content.summary().is_some();
     // a shared field that is damaged is reported at its own place
-    if entry && explained(header, &bytes[..head], &SharedFields::default()).is_none() {
-        return Ok(Some("its header cannot be read"));
+    if is_entry && decode_header(header, &bytes[..head], &SharedFields::default()).is_none() {
+        return Ok(Some(word("its header cannot be read", "无法读取其头部")));
     }
-    let with_body = matches!(header.content, FrameContent::Reply(_) | FrameContent::Text | FrameContent::Journal(..));
-    Ok(if with_body { decode_body(header, Bytes::from(bytes).slice(head..)).err() } else { None })
+    let has_body = matches!(header.content, FrameContent::Reply(_) | FrameContent::Text | FrameContent::Journal(..));
+    Ok(if has_body { decode_body(header, Bytes::from(bytes).slice(head..)).err() } else { None })
 }

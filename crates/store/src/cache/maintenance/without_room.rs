@@ -11,16 +11,15 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::PruneCounts;
 use super::live_frames::LiveFrames;
+use super::{PruneCounts, used_texts};
 use crate::cache::entry::FrameLocation;
 use crate::cache::error::CacheError;
-use crate::cache::index::Tables;
 use crate::cache::index::index_folder::{fresh_index, ready_index, remove_bad, remove_folder};
 use crate::cache::index::scan::scan;
-use crate::cache::packs::folder::{self, FolderKind, Layout, LockHolder};
+use crate::cache::packs::folder::{self, FolderKind, Layout};
 use crate::cache::packs::frame::{FrameHeader, PackHeader};
-use crate::cache::packs::packed::{EntryOrigin, PortableFrame, pack};
+use crate::cache::packs::packed::{PortableFrame, pack};
 use crate::cache::packs::shared_fields::FieldNumbers;
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::digest::{ActionKey, Digest};
@@ -37,7 +36,7 @@ const PART: u64 = 1 << 20;
 /// intact.
 pub fn prune_without_room(
     dir: &Path,
-    holder: &LockHolder,
+    command: &str,
     keys: &[ActionKey],
     kept: &HashSet<Digest>,
 ) -> Result<PruneCounts, CacheError> {
@@ -45,7 +44,7 @@ pub fn prune_without_room(
     if layout.inspect()? == FolderKind::Empty {
         return Ok(PruneCounts::default());
     }
-    let _lock = folder::lock(&layout.lock(), dir, holder)?;
+    let _lock = folder::lock(&layout.lock(), dir, command)?;
     for folder in [layout.index(), fresh_index(&layout), ready_index(&layout)] {
         remove_folder(&folder)?;
     }
@@ -58,7 +57,7 @@ pub fn prune_without_room(
         counts.bytes += record.stored_bytes();
     }
     // the sources of a damaged entry are unknown, so every text is kept
-    if let Some(used) = used_texts(&packs, &tables) {
+    if let Some(used) = used_texts(&packs, tables.records.values().map(AsRef::as_ref)) {
         tables.texts.retain(|digest, _| used.contains(digest) || kept.contains(digest));
     }
     let live = LiveFrames { tables: &tables, older_go: true, remember_from: None };
@@ -70,17 +69,6 @@ pub fn prune_without_room(
     }
     layout.sync_folder(&layout.packs())?;
     Ok(counts)
-}
-
-/// The texts that entries were made from; `None` if a header cannot be read.
-fn used_texts(packs: &PackFiles, tables: &Tables) -> Option<HashSet<Digest>> {
-    let mut used = HashSet::new();
-    for record in tables.records.values() {
-        if let EntryOrigin::Known(header) = packs.explained(record).ok()? {
-            used.extend(header.texts());
-        }
-    }
-    Some(used)
 }
 
 /// The new pack, which exists once a frame was moved.
@@ -132,8 +120,8 @@ fn empty_pack(
     let len = file.metadata().map_err(CacheError::io("read", &path))?.len();
     let mut scanner = PackScanner::new(id, &file, 0, len);
     let mut frames = Vec::new();
-    while let Some(found) = scanner.next().map_err(CacheError::io("read", &path))? {
-        if let PackItem::Frame(at, header) = found {
+    while let Some(item) = scanner.next().map_err(CacheError::io("read", &path))? {
+        if let PackItem::Frame(at, header) = item {
             frames.push((at, header));
         }
     }
@@ -169,7 +157,7 @@ fn empty_pack(
     fs::remove_file(&path).map_err(CacheError::io("remove", &path))
 }
 
-/// Where the last frames begin that have at most so many bytes, but are at least one.
+/// The index of the first of the last frames that have at most `most` bytes together. There is at least one of them.
 fn last_part(frames: &[(FrameLocation, FrameHeader)], most: u64) -> usize {
     let (mut size, mut from) = (0, frames.len());
     for (index, (at, _)) in frames.iter().enumerate().rev() {

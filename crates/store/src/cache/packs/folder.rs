@@ -10,12 +10,12 @@ use crate::cache::entry::{FORMAT, pack_name};
 use crate::cache::error::CacheError;
 use base::files::{FileLock, LockError, create_private_folder, folder_of, open_options};
 
-/// What stands in the FORMAT file before the version. A program refuses versions that it does not know.
+/// What the FORMAT file contains before the version. A program refuses versions that it does not know.
 const FORMAT_PREFIX: &str = "compeval store format ";
-/// Stands for whoever made what nobody signed.
+/// Stands for the writer of entries that nobody signed.
 pub(in crate::cache) const UNSIGNED: &str = "unsigned";
 
-/// What stands in the FORMAT file of caches that programs made that were never released.
+/// The beginning of the FORMAT file of caches that unreleased versions wrote.
 const OLDER_PREFIX: &str = "compeval cache format ";
 /// Backup programs skip folders that contain this file (<https://bford.info/cachedir/>).
 const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
@@ -66,8 +66,8 @@ impl Layout {
         self.packs().join(pack_name(id))
     }
 
-    /// A file with the public key of everybody whose entries were ever pulled, one in a line, and [`UNSIGNED`] where
-    /// nobody signed some.
+    /// The file with the public keys of all writers whose entries were ever pulled, one per line, and [`UNSIGNED`] if
+    /// some were not signed.
     fn writers(&self) -> PathBuf {
         self.root.join("WRITERS")
     }
@@ -77,7 +77,7 @@ impl Layout {
         self.known_writers().map_or(true, |known| known.is_none_or(|known| !known.is_empty()))
     }
 
-    /// All whose entries were ever pulled; `None` where the list is missing: then only the entries know.
+    /// All writers whose entries were ever pulled; `None` if the list is missing: then only the entries name them.
     pub(in crate::cache) fn known_writers(&self) -> Result<Option<BTreeSet<String>>, CacheError> {
         let path = self.writers();
         match fs::read_to_string(&path) {
@@ -87,14 +87,15 @@ impl Layout {
         }
     }
 
-    /// Records whose entries are pulled, before they are. A missing list stays missing: it would not have the others.
+    /// Adds a writer to the list before entries of that writer are stored. A missing list stays missing: a new one
+    /// would lack the other writers.
     pub(in crate::cache) fn note_writer(&self, key: Option<&str>) -> Result<(), CacheError> {
         let Some(mut writers) = self.known_writers()? else { return Ok(()) };
         let is_new = writers.insert(key.unwrap_or(UNSIGNED).to_owned());
         if is_new { self.write_writers(&writers) } else { Ok(()) }
     }
 
-    /// Writes the list of all whose entries were ever pulled.
+    /// Writes the list of all writers whose entries were ever pulled.
     pub(in crate::cache) fn write_writers(&self, writers: &BTreeSet<String>) -> Result<(), CacheError> {
         let (path, text) = (self.writers(), writers.iter().flat_map(|key| [key, "\n"]).collect::<String>());
         write_synced(&path, &text).map_err(CacheError::io("write", &path))
@@ -112,8 +113,8 @@ impl Layout {
         Ok(ids)
     }
 
-    /// Determines what the folder contains, without changing anything. Without the lock, another process may be creating
-    /// it: what a half-made cache has counts as nothing.
+    /// Determines what the folder contains, without changing anything. Without the lock, another process may be
+    /// creating the cache: a half-made cache counts as empty.
     pub(in crate::cache) fn inspect(&self) -> Result<FolderKind, CacheError> {
         let path = self.root.join("FORMAT");
         match fs::read(&path) {
@@ -154,7 +155,7 @@ impl Layout {
         Ok(None)
     }
 
-    /// Whether something in the cache is a folder, and contains nothing but these names.
+    /// Whether `name` is a folder in the cache and contains only known names.
     fn has_only(&self, name: &str, is_known: fn(&str) -> bool) -> Result<bool, CacheError> {
         let folder = self.root.join(name);
         if !folder.is_dir() {
@@ -169,8 +170,8 @@ impl Layout {
         Ok(true)
     }
 
-    /// A folder without a readable FORMAT is a cache if it contains a pack with a valid header, and nothing of one if it
-    /// contains packs without any: the first one was being created.
+    /// A folder without a readable FORMAT is a cache if it contains a pack with a valid header. It counts as empty if
+    /// its packs have no header yet: then the first pack was being created.
     fn inspect_unlabelled(&self, found: String) -> Result<FolderKind, CacheError> {
         let ids = self.pack_ids()?;
         let mut has_content = false;
@@ -191,7 +192,8 @@ impl Layout {
         if is_half_made { Ok(FolderKind::Empty) } else { Err(CacheError::NotACache { path: self.root.clone(), found }) }
     }
 
-    /// Creates the folder and what is missing in it, durably. FORMAT comes before everything that a cache is known by.
+    /// Creates what is missing in the folder, durably. FORMAT is written before the folder of packs, so that no pack is
+    /// ever without it.
     pub(in crate::cache) fn create(&self) -> Result<(), CacheError> {
         let format = format!("{FORMAT_PREFIX}{FORMAT}\n");
         for (name, text) in [("CACHEDIR.TAG", TAG), ("FORMAT", &*format)] {
@@ -212,8 +214,8 @@ impl Layout {
 
     /// Creates the folder itself, and makes its name and those of the folders above it durable.
     pub(in crate::cache) fn create_root(&self) -> Result<(), CacheError> {
-        let named = self.root.ancestors().take_while(|folder| !folder.as_os_str().is_empty());
-        let missing: Vec<&Path> = named.take_while(|folder| !folder.exists()).collect();
+        let ancestors = self.root.ancestors().take_while(|folder| !folder.as_os_str().is_empty());
+        let missing: Vec<&Path> = ancestors.take_while(|folder| !folder.exists()).collect();
         create_private_folder(&self.root)?;
         missing.into_iter().try_for_each(|folder| self.sync_folder(folder_of(folder)))
     }
@@ -245,12 +247,12 @@ fn list(folder: &Path) -> Result<impl Iterator<Item = io::Result<fs::DirEntry>>,
     }
 }
 
-/// Whether the folder of packs may contain such a name.
+/// Whether the folder of packs may contain this name.
 fn is_of_packs(name: &str) -> bool {
     name == "damaged" || pack_id(name).is_some()
 }
 
-/// Whether sled makes such a name.
+/// Whether sled creates files of this name.
 fn is_of_index(name: &str) -> bool {
     matches!(name, "db" | "conf" | "blobs") || name.starts_with("snap.")
 }
@@ -264,26 +266,19 @@ fn parse_format(bytes: &[u8]) -> Option<u32> {
     std::str::from_utf8(bytes).ok()?.strip_prefix(FORMAT_PREFIX)?.trim_end().parse().ok().filter(|n| *n > 0)
 }
 
-/// The process that has the cache open for writing; shown to a second process that tries to open it.
-#[derive(Clone, Debug)]
-pub struct LockHolder {
-    /// The command, as the user typed it (`run`, `cache prune`).
-    pub command: String,
-}
-
-/// Acquires the exclusive right to write to the cache in `folder`.
-pub(in crate::cache) fn lock(path: &Path, folder: &Path, holder: &LockHolder) -> Result<FileLock, CacheError> {
-    FileLock::acquire(path, &holder.command).map_err(|error| match error {
+/// Acquires the exclusive right to write to the cache in `folder`. `command` is shown to other processes that try to.
+pub(in crate::cache) fn lock(path: &Path, folder: &Path, command: &str) -> Result<FileLock, CacheError> {
+    FileLock::acquire(path, command).map_err(|error| match error {
         LockError::Held(holder) => CacheError::Locked { path: folder.to_owned(), holder },
         LockError::Io(error) => CacheError::io("lock", path)(error),
     })
 }
 
-/// The size of a folder on disk as `du` reports it: whole blocks, including the folders. What does not exist or cannot
-/// be read counts as nothing.
+/// The size of a folder on disk as `du` reports it: whole blocks, including the folders. Anything that does not exist
+/// or cannot be read counts as 0.
 pub fn disk_bytes(folder: &Path) -> u64 {
-    let found = walkdir::WalkDir::new(folder).into_iter().flatten();
-    found.filter_map(|entry| entry.metadata().ok()).map(|meta| allocated(&meta)).sum()
+    let entries = walkdir::WalkDir::new(folder).into_iter().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|meta| allocated(&meta)).sum()
 }
 
 #[cfg(unix)]

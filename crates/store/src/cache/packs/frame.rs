@@ -8,17 +8,17 @@
 //! ```
 //! Numbers are little-endian, those without a length varints. `crc` covers everything before it, `body_crc` the body as
 //! stored, and `digest` is that of the uncompressed body. A scan reads headers only and skips bodies. The tests pin the
-//! bytes. In a pack, entries and results of parsing are packed (`packed`); other kinds have version 1.
+//! bytes. In a pack, entries and parse results are packed (`packed`); other kinds have version 1.
 
-use super::explanation::EncodedProvenance;
 use super::journal_steps::{BatchNonce, BatchStep};
+use super::provenance::EncodedProvenance;
 use super::shared_fields::NewFields;
-use crate::cache::entry::ModelNames;
 use crate::cache::entry::{
-    Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ParseResult, ParsedBody, Record, RemovalReason, clip,
-    prefix_of,
+    Day, EntryHeader, EntryStatus, EntrySummary, FrameLocation, ModelNames, ParseResult, ParsedBody, Record,
+    RemovalReason, clip, prefix_of,
 };
 use crate::digest::{ActionKey, Digest};
+use base::locale::word;
 use base::redaction::redact_bytes;
 
 /// Bytes of a header of version 1 before its note.
@@ -30,14 +30,14 @@ pub(in crate::cache) const MAGIC: [u8; 4] = [0xC5, b'f', b'r', 0x01];
 /// The first bytes of every packed frame.
 pub(in crate::cache) const PACKED: [u8; 4] = [0xC5, b'f', b'r', 0x02];
 pub(in crate::cache) const CRC: usize = 4;
-/// In place of the codec of a packed frame without key and body.
+/// Stands in place of the codec in a packed frame without key and body.
 const BARE: u8 = 0x80;
 /// A longer note is damage.
 const MAX_NOTE: usize = 64 << 20;
 /// The largest body, compressed or not.
 pub(super) const MAX_BODY: usize = 512 << 20;
 
-/// The beginning of a pack: its number, and a random one that no other pack has.
+/// The beginning of a pack: its number, and a random nonce that no other pack has.
 ///
 /// ```text
 /// magic 8 | number 4 | nonce 8 | crc 4 of everything before it
@@ -52,10 +52,10 @@ impl PackHeader {
     pub(in crate::cache) const LEN: usize = 24;
     /// The last byte is the version of packs and frames.
     const MAGIC: [u8; 8] = *b"CEsPACK\x01";
-    /// How the packs of programs that were never released began.
+    /// How the packs of unreleased versions began.
     const OLDER: [u8; 7] = *b"CEvPACK";
 
-    /// That of a new pack.
+    /// The header of a new pack.
     ///
     /// # Errors
     /// If the system has no random numbers.
@@ -78,21 +78,21 @@ impl PackHeader {
     pub(in crate::cache) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
         let [id, low, high, crc] = [8, 12, 16, 20].map(|at| u32_at(bytes, at));
         if crc32fast::hash(&bytes[..20]) != crc || bytes[..7] != PackHeader::MAGIC[..7] {
-            return Err("the header of the pack does not match its checksum");
+            return Err(word("the header of the pack does not match its checksum", "包的头部与其校验和不符"));
         }
         if bytes[7] != PackHeader::MAGIC[7] {
-            return Err("the pack has a version that this program does not support");
+            return Err(word("the pack has a version that this program does not support", "包的版本不受本程序支持"));
         }
         Ok(PackHeader { id, nonce: u64::from(low) | u64::from(high) << 32 })
     }
 
-    /// Whether these are the first bytes of a pack that a program made that was never released.
+    /// Whether these are the first bytes of a pack that an unreleased version wrote.
     pub(in crate::cache) fn is_older(bytes: &[u8]) -> bool {
         bytes.starts_with(&PackHeader::OLDER)
     }
 }
 
-/// The number at a place of a header that is long enough.
+/// The number at an offset of a header that is long enough.
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
@@ -109,18 +109,24 @@ impl Codec {
         match byte {
             0 => Ok(Codec::Plain),
             1 => Ok(Codec::Zstd),
-            _ => Err(FrameHeaderError::Damaged("its compression is unknown")),
+            _ => Err(FrameHeaderError::Damaged(word("its compression is unknown", "其压缩方式未知"))),
         }
     }
 }
 
-/// A body as it is written.
+/// A body as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cache) struct EncodedBody {
     pub(in crate::cache) codec: Codec,
     pub(in crate::cache) digest: Digest,
     pub(in crate::cache) raw_len: u32,
     pub(in crate::cache) bytes: Vec<u8>,
+}
+
+impl EncodedBody {
+    pub(in crate::cache) fn empty() -> EncodedBody {
+        EncodedBody { codec: Codec::Plain, digest: Digest([0; 32]), raw_len: 0, bytes: Vec::new() }
+    }
 }
 
 /// The kinds of frame, each with what its note holds.
@@ -130,9 +136,9 @@ pub(in crate::cache) enum FrameContent {
     Reply(EntrySummary),
     /// The result of parsing the body with the frame's digest.
     ParseResult(ParseResult),
-    /// Results of parsing the bodies of several entries.
+    /// The results of parsing the bodies of several entries.
     ParseResults(Vec<ParsedBody>),
-    /// What entries of the pack share.
+    /// Fields that entries of the pack share.
     Fields(NewFields),
     /// An action failed permanently; there is no body.
     Failure {
@@ -148,16 +154,16 @@ pub(in crate::cache) enum FrameContent {
         day: Day,
         keys: Vec<KeyPrefix>,
     },
-    /// Removed entries, each with its coordinate if it was the latest there.
+    /// Removed entries, each with its place if it was the latest there.
     Remove {
         why: RemovalReason,
         keys: Vec<(ActionKey, Option<Digest>)>,
     },
-    /// Actions that are in use again at their coordinates, after others were.
+    /// Actions that are in use again at their places, after others were.
     Latest(Vec<(Digest, ActionKey)>),
     /// The body is a record of a batch.
     Journal(BatchNonce, BatchStep),
-    /// A kind of a newer version: skipped.
+    /// A kind of frame of a newer version: skipped.
     Unknown,
 }
 
@@ -175,7 +181,7 @@ impl FrameContent {
     }
 }
 
-/// The first bytes of a key: enough to record its last use under.
+/// The first bytes of a key: enough to record the last use of an entry.
 pub(in crate::cache) type KeyPrefix = [u8; 8];
 
 pub(in crate::cache) fn key_prefix(key: &ActionKey) -> KeyPrefix {
@@ -219,17 +225,20 @@ impl FrameHeader {
         let head = bytes.get(..head_len).ok_or(FrameHeaderError::Short(head_len))?;
         let (covered, crc) = head.split_last_chunk::<CRC>().ok_or(FrameHeaderError::Short(head_len))?;
         if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
-            return Err(FrameHeaderError::Damaged("its header does not match its checksum"));
+            return Err(FrameHeaderError::Damaged(word(
+                "its header does not match its checksum",
+                "其头部与校验和不符",
+            )));
         }
         let codec = codec?;
         let content = covered.get(4).and_then(|kind| decode_content(*kind, covered.get(note_at..)?));
-        let content = content.ok_or(FrameHeaderError::Damaged("its header cannot be read"))?;
-        let head_len = u32::try_from(head_len).map_err(|_| IMPOSSIBLE)?;
+        let content = content.ok_or(FrameHeaderError::Damaged(word("its header cannot be read", "无法读取其头部")))?;
+        let head_len = u32::try_from(head_len).map_err(|_| impossible())?;
         Ok(FrameHeader { key, digest, codec, raw_len, body_crc, body_len, head_len, note_at, content })
     }
 
-    /// What follows the summary and the failure in the note of an entry; `None` for other kinds. `bytes` begin with the
-    /// header.
+    /// What follows the summary and the failure in the note of an entry; `None` for other kinds. `bytes` begins with
+    /// the header.
     pub(in crate::cache) fn details<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let note = bytes.get(self.note_at..(self.head_len as usize).checked_sub(CRC)?)?;
         match self.content {
@@ -270,16 +279,18 @@ impl FrameHeader {
     }
 }
 
-const IMPOSSIBLE: FrameHeaderError = FrameHeaderError::Damaged("its header has impossible lengths");
+fn impossible() -> FrameHeaderError {
+    FrameHeaderError::Damaged(word("its header has impossible lengths", "其头部的长度不可能"))
+}
 
-/// What is before the note of a frame.
+/// The part of a frame's header before the note.
 struct FrameStart {
     note_at: usize,
     note_len: usize,
     body_len: u32,
     raw_len: u32,
     body_crc: u32,
-    /// A fault counts where the checksum matches.
+    /// Its fault is reported only if the checksum matches; otherwise the whole header is damaged.
     codec: Result<Codec, FrameHeaderError>,
     key: Digest,
     digest: Digest,
@@ -289,7 +300,7 @@ impl FrameStart {
     fn decode(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
         let start = if bytes.starts_with(&PACKED) { FrameStart::packed(bytes) } else { FrameStart::fixed(bytes) }?;
         let is_possible = start.note_len <= MAX_NOTE && start.body_len.max(start.raw_len) as usize <= MAX_BODY;
-        if is_possible { Ok(start) } else { Err(IMPOSSIBLE) }
+        if is_possible { Ok(start) } else { Err(impossible()) }
     }
 
     fn packed(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
@@ -298,22 +309,32 @@ impl FrameStart {
         let mut rest = bytes.get(6..).unwrap_or_default();
         let note_len = take_number(&mut rest, short)? as usize;
         let none = Digest([0; 32]);
-        let (mut lengths, mut body_crc, mut key, mut digest) = ((0, 0), 0, none, none);
-        let codec = if codec == BARE { None } else { Some(Codec::decode(codec)?) };
-        if codec.is_some() {
-            lengths = (take_number(&mut rest, short)?, take_number(&mut rest, short)?);
-            body_crc = u32::from_le_bytes(take_array(&mut rest, short)?);
-            (key, digest) = (Digest(take_array(&mut rest, short)?), Digest(take_array(&mut rest, short)?));
+        let mut start = FrameStart {
+            note_at: 0,
+            note_len,
+            body_len: 0,
+            raw_len: 0,
+            body_crc: 0,
+            codec: Ok(Codec::Plain),
+            key: none,
+            digest: none,
+        };
+        if codec != BARE {
+            start.codec = Ok(Codec::decode(codec)?);
+            start.body_len = take_number(&mut rest, short)?;
+            start.raw_len = take_number(&mut rest, short)?;
+            start.body_crc = u32::from_le_bytes(take_array(&mut rest, short)?);
+            start.key = Digest(take_array(&mut rest, short)?);
+            start.digest = Digest(take_array(&mut rest, short)?);
         }
-        let (codec, (body_len, raw_len)) = (Ok(codec.unwrap_or(Codec::Plain)), lengths);
-        let note_at = bytes.len() - rest.len();
-        Ok(FrameStart { note_at, note_len, body_len, raw_len, body_crc, codec, key, digest })
+        start.note_at = bytes.len() - rest.len();
+        Ok(start)
     }
 
     fn fixed(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
         let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(FrameHeaderError::Short(FIXED))?;
         if fixed[..4] != MAGIC {
-            return Err(FrameHeaderError::Damaged("there is no frame"));
+            return Err(FrameHeaderError::Damaged(word("there is no frame", "没有帧")));
         }
         let [note_len, body_len, raw_len, body_crc] = [8, 12, 16, 20].map(|at| u32_at(fixed, at));
         let [key, digest] = [24, 56].map(|at| {
@@ -333,7 +354,7 @@ fn take_number(rest: &mut &[u8], short: impl Fn() -> FrameHeaderError) -> Result
             Ok(number)
         }
         Err(postcard::Error::DeserializeUnexpectedEnd) => Err(short()),
-        Err(_) => Err(IMPOSSIBLE),
+        Err(_) => Err(impossible()),
     }
 }
 
@@ -419,10 +440,10 @@ fn append_details(note: Vec<u8>, header: &EntryHeader) -> Result<Vec<u8>, postca
 pub(in crate::cache) fn parse_result(
     key: ActionKey,
     raw: Digest,
-    reading: &ParseResult,
+    result: &ParseResult,
 ) -> Result<Vec<u8>, postcard::Error> {
-    let note = match reading {
-        ParseResult::Output { .. } => postcard::to_stdvec(reading)?,
+    let note = match result {
+        ParseResult::Output { .. } => postcard::to_stdvec(result)?,
         ParseResult::Malformed { parser, fault } => {
             postcard::to_stdvec(&ParseResult::Malformed { parser: *parser, fault: clip(fault).to_owned() })?
         }
@@ -460,12 +481,12 @@ pub(in crate::cache) fn journal(
     Ok(assemble(kind::JOURNAL, Digest([0; 32]), body, &postcard::to_stdvec(place)?))
 }
 
-/// Encodes what entries of a pack share.
+/// Encodes fields that entries of a pack share.
 pub(in crate::cache) fn fields(new: &NewFields) -> Result<Vec<u8>, postcard::Error> {
     bare(kind::FIELDS, &postcard::to_stdvec(new)?)
 }
 
-/// Encodes results of parsing.
+/// Encodes the parse results of several entries.
 pub(in crate::cache) fn parse_results(results: &[ParsedBody]) -> Result<Vec<u8>, postcard::Error> {
     bare(kind::PARSE_RESULTS, &postcard::to_stdvec(results)?)
 }
@@ -480,8 +501,8 @@ fn bare(kind: u8, note: &[u8]) -> Result<Vec<u8>, postcard::Error> {
     Ok(frame)
 }
 
-/// Encodes a packed entry with the header of the frame that it is from. The checksum of its body stays, so that damage is
-/// not made good. What is in its note was redacted when it was first encoded.
+/// Encodes a packed entry with the header of the frame that it is from. The checksum of the body is kept, so that a
+/// damaged body stays recognizable. The note was redacted when it was first encoded.
 pub(super) fn packed_entry(header: &FrameHeader, body: &[u8], note: &[u8]) -> Result<Vec<u8>, postcard::Error> {
     let kind = if header.content.is_failure() { kind::FAILURE } else { kind::REPLY };
     let mut frame = PACKED.to_vec();
@@ -494,12 +515,6 @@ pub(super) fn packed_entry(header: &FrameHeader, body: &[u8], note: &[u8]) -> Re
     frame.extend(crc32fast::hash(&frame).to_le_bytes());
     frame.extend(body);
     Ok(frame)
-}
-
-impl EncodedBody {
-    pub(in crate::cache) fn empty() -> EncodedBody {
-        EncodedBody { codec: Codec::Plain, digest: Digest([0; 32]), raw_len: 0, bytes: Vec::new() }
-    }
 }
 
 fn assemble(kind: u8, key: Digest, body: &EncodedBody, note: &[u8]) -> Vec<u8> {

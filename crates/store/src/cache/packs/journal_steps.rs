@@ -1,4 +1,4 @@
-//! The steps of batches that are recorded, and where their frames are. No prune removes the steps of an open batch.
+//! The recorded steps of batches, and where their frames are. No prune removes the steps of an open batch.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::digest::{ActionKey, Digest, DigestBuilder};
 pub struct BatchNonce([u8; 12]);
 
 impl BatchNonce {
-    /// A nonce that no other batch has: of the time, this process and the actions.
+    /// A nonce that no other batch has, made from the time, this process and the actions.
     pub fn new(created: u64, keys: impl Iterator<Item = ActionKey>) -> BatchNonce {
         let mut builder = DigestBuilder::new("compeval batch v1");
         builder.field("created", created.to_le_bytes());
@@ -47,7 +47,7 @@ impl FromStr for BatchNonce {
     }
 }
 
-/// The steps of a batch that are recorded. What a record says is the caller's business.
+/// A step of a batch that is recorded. The content of the record is the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum BatchStep {
     /// Before the call that creates a batch.
@@ -58,10 +58,10 @@ pub enum BatchStep {
     Closed,
 }
 
-/// The places of all frames of the journal.
+/// Where the frame of each step is.
 pub(in crate::cache) type JournalPlaces = BTreeMap<(BatchNonce, BatchStep), FrameLocation>;
 
-/// A cache with steps of batches.
+/// A cache that has steps of batches.
 pub trait StepLog {
     /// All steps that are recorded.
     fn steps(&self) -> Vec<(BatchNonce, BatchStep)>;

@@ -1,8 +1,8 @@
-//! Packs, the source of truth: append-only files of frames that describe themselves, in a folder that is locked. Here are
-//! reading single frames, scanning all frame headers, and compressing bodies.
+//! Packs, the source of truth: append-only files of self-describing frames, in a locked folder. This file reads single
+//! frames, scans frame headers, and compresses bodies.
 
 pub(super) mod shared_fields;
-pub(super) mod explanation;
+pub(super) mod provenance;
 pub(super) mod frame;
 pub(super) mod packed;
 pub(super) mod folder;
@@ -17,17 +17,17 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use bytes::Bytes;
 use zstd::bulk::{Compressor, Decompressor};
 
-use crate::cache::entry::ModelNames;
-use crate::cache::entry::{EntryHeader, FrameLocation, Record};
+use crate::cache::entry::{EntryHeader, FrameLocation, ModelNames, Record};
 use crate::cache::error::{CacheError, Damage};
 use crate::cache::lookup::StoredReply;
 use crate::digest::{ActionKey, Digest};
+use base::locale::word;
 use base::redaction::redact_bytes;
 use folder::Layout;
 use frame::{
     Codec, EncodedBody, FIXED, FrameContent, FrameHeader, FrameHeaderError, LEAST, MAGIC, MAX_BODY, PACKED, PackHeader,
 };
-use packed::{EntryOrigin, explained};
+use packed::{DecodedHeader, decode_header};
 use shared_fields::SharedFields;
 
 const LEVEL: i32 = 3;
@@ -62,7 +62,11 @@ fn hash_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
 /// Decompresses a body and verifies its digest; the error says what is wrong.
 pub(in crate::cache) fn decode_body(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str> {
     let raw = decompress(header, stored)?;
-    if Digest::hash(&raw) == header.digest { Ok(raw) } else { Err("its body does not match its digest") }
+    if Digest::hash(&raw) == header.digest {
+        Ok(raw)
+    } else {
+        Err(word("its body does not match its digest", "其正文与摘要值不符"))
+    }
 }
 
 /// Decompresses a body and verifies only its checksum: enough for texts, which can be derived again.
@@ -74,16 +78,20 @@ fn decompress(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str
             let raw = DECOMPRESSOR.with_borrow_mut(|context| {
                 context.as_mut().map(|context| context.decompress(&stored, header.raw_len as usize))
             });
-            Bytes::from(raw.and_then(Result::ok).ok_or("its body cannot be decompressed")?)
+            Bytes::from(raw.and_then(Result::ok).ok_or(word("its body cannot be decompressed", "无法解压其正文"))?)
         }
     };
-    if raw.len() == header.raw_len as usize { Ok(raw) } else { Err("its body has another length") }
+    if raw.len() == header.raw_len as usize {
+        Ok(raw)
+    } else {
+        Err(word("its body has another length", "其正文长度不同"))
+    }
 }
 
 /// Verifies the checksum of a body as it is stored.
 pub(in crate::cache) fn verify_checksum(header: &FrameHeader, stored: &[u8]) -> Result<(), &'static str> {
     let matches = crc32fast::hash(stored) == header.body_crc;
-    if matches { Ok(()) } else { Err("its body does not match its checksum") }
+    if matches { Ok(()) } else { Err(word("its body does not match its checksum", "其正文与校验和不符")) }
 }
 
 /// A zstd stream to write to, for files that are compressed as a whole.
@@ -128,12 +136,13 @@ fn read_bytes(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
 pub(in crate::cache) fn read_pack_header(file: &File, len: u64) -> io::Result<Result<PackHeader, &'static str>> {
     let mut start = [0; PackHeader::LEN];
     if len < start.len() as u64 {
-        return Ok(Err("the pack is cut off"));
+        return Ok(Err(word("the pack is cut off", "包被截断")));
     }
     read_at(file, &mut start, 0)?;
     Ok(PackHeader::decode(&start))
 }
 
+/// The packs of a folder, each opened when it is first read.
 #[derive(Debug)]
 pub(in crate::cache) struct PackFiles {
     layout: Layout,
@@ -172,8 +181,8 @@ impl PackFiles {
             let mut scanner = PackScanner::new(id, &file, *collected, len);
             let mut all = SharedFields::clone(fields);
             let mut end = *collected;
-            while let Some(found) = scanner.next()? {
-                let PackItem::Frame(at, header) = found else { continue };
+            while let Some(item) = scanner.next()? {
+                let PackItem::Frame(at, header) = item else { continue };
                 end = at.end();
                 if let FrameContent::Fields(new) = header.content {
                     all.add(new);
@@ -193,7 +202,7 @@ impl PackFiles {
         self.damage(None, FrameLocation::without_frame(id, offset), what)
     }
 
-    /// What the system does not let be read. A pack that is gone or has become shorter is damaged.
+    /// Reports a failed read. A pack that is gone or has become shorter is damaged; otherwise the bytes may be sound.
     fn unread(&self, key: Option<ActionKey>, at: FrameLocation, error: &io::Error) -> Damage {
         let is_unread = !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof);
         Damage { is_unread, ..self.damage(key, at, error) }
@@ -204,12 +213,16 @@ impl PackFiles {
         let bytes = self.file(at.pack).and_then(|file| read_bytes(&file, at.offset, length));
         let bytes = bytes.map_err(|error| self.unread(key, at, &error))?;
         let header = FrameHeader::decode(&bytes).map_err(|error| match error {
-            FrameHeaderError::Short(_) => self.damage(key, at, "its header has other lengths than the index says"),
+            FrameHeaderError::Short(_) => self.damage(
+                key,
+                at,
+                word("its header has other lengths than the index says", "其头部的长度与索引所说的不同"),
+            ),
             FrameHeaderError::Damaged(what) => self.damage(key, at, what),
         })?;
-        let same = header.head_len == at.head && header.body_len == at.body;
-        if !same || key.is_some_and(|key| key.0 != header.key) {
-            return Err(self.damage(key, at, "another entry is there"));
+        let is_same = header.head_len == at.head && header.body_len == at.body;
+        if !is_same || key.is_some_and(|key| key.0 != header.key) {
+            return Err(self.damage(key, at, word("another entry is there", "那里是另一个条目")));
         }
         Ok((header, bytes))
     }
@@ -236,9 +249,11 @@ impl PackFiles {
     fn stored_body(&self, record: &Record) -> Result<(FrameHeader, Bytes, ModelNames), Damage> {
         let (header, bytes) = self.frame(Some(record.key), record.location, record.location.len())?;
         if header.digest != record.raw {
-            return Err(self.damage_of(record, "another body is there"));
+            return Err(self.damage_of(record, word("another body is there", "那里是另一份正文")));
         }
-        let models = header.models(&bytes).ok_or_else(|| self.damage_of(record, "its header cannot be read"))?;
+        let models = header
+            .models(&bytes)
+            .ok_or_else(|| self.damage_of(record, word("its header cannot be read", "无法读取其头部")))?;
         Ok((header, Bytes::from(bytes).slice(record.location.head as usize..), models))
     }
 
@@ -247,25 +262,32 @@ impl PackFiles {
     }
 
     pub(in crate::cache) fn header(&self, record: &Record) -> Result<EntryHeader, Damage> {
-        match self.explained(record)? {
-            EntryOrigin::Known(header) => Ok(*header),
-            EntryOrigin::Lost => Err(self.damage_of(record, "what it was made from is lost, and its output is not")),
+        match self.decoded_header(record)? {
+            DecodedHeader::Whole(header) => Ok(*header),
+            DecodedHeader::FieldLost => Err(self.damage_of(
+                record,
+                word("what it was made from is lost, and its output is not", "产生它所用的内容已丢失，其输出没有丢失"),
+            )),
         }
     }
 
-    /// What is known of what an entry was made from.
-    pub(in crate::cache) fn explained(&self, record: &Record) -> Result<EntryOrigin, Damage> {
+    /// The header of an entry, as far as its shared fields are known.
+    pub(in crate::cache) fn decoded_header(&self, record: &Record) -> Result<DecodedHeader, Damage> {
         let (header, head) = self.head(record)?;
         let at = record.location;
         let fields = if head.starts_with(&PACKED) { self.fields(at.pack, at.offset) } else { Ok(Arc::default()) };
         let fields = fields.map_err(|error| self.unread(Some(record.key), at, &error))?;
-        explained(&header, &head, &fields).ok_or_else(|| self.damage_of(record, "its header cannot be read"))
+        decode_header(&header, &head, &fields)
+            .ok_or_else(|| self.damage_of(record, word("its header cannot be read", "无法读取其头部")))
     }
 
-    /// The place that a record is of.
+    /// The place of a record.
     pub(in crate::cache) fn place(&self, record: &Record) -> Result<Digest, Damage> {
         let (header, _) = self.head(record)?;
-        let summary = header.content.summary().ok_or_else(|| self.damage_of(record, "another entry is there"))?;
+        let summary = header
+            .content
+            .summary()
+            .ok_or_else(|| self.damage_of(record, word("another entry is there", "那里是另一个条目")))?;
         Ok(summary.place)
     }
 
@@ -278,7 +300,8 @@ impl PackFiles {
         let (header, bytes) = self.frame(None, at, at.len())?;
         let body = Bytes::from(bytes).slice(at.head as usize..);
         let body = decode_body(&header, body).map_err(|what| self.damage(None, at, what))?;
-        decode(&body).ok_or_else(|| self.damage(None, at, "the record of a batch cannot be read"))
+        decode(&body)
+            .ok_or_else(|| self.damage(None, at, word("the record of a batch cannot be read", "无法读取批次的记录")))
     }
 
     /// The text stored at a location under `digest`.
@@ -354,9 +377,11 @@ impl<'a> PackScanner<'a> {
             let available = self.bytes(at, needed)?;
             match FrameHeader::decode(available) {
                 Err(FrameHeaderError::Short(more)) if more > needed && at + more as u64 <= self.len => needed = more,
-                Err(FrameHeaderError::Short(_)) => return Ok(Err("the frame is cut off")),
+                Err(FrameHeaderError::Short(_)) => return Ok(Err(word("the frame is cut off", "帧被截断"))),
                 Err(FrameHeaderError::Damaged(what)) => return Ok(Err(what)),
-                Ok(header) if header.location(0, at).end() > self.len => return Ok(Err("the frame is cut off")),
+                Ok(header) if header.location(0, at).end() > self.len => {
+                    return Ok(Err(word("the frame is cut off", "帧被截断")));
+                }
                 Ok(header) => return Ok(Ok(header)),
             }
         }

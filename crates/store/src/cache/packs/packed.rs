@@ -1,27 +1,27 @@
-//! Frames on their way into a pack: what entries share is written once in a pack, and results of parsing share frames.
+//! Frames on their way into a pack: a field that entries share is written once in a pack, and parse results share
+//! frames.
 //!
-//! Pushed packs contain frames of version 1, which are complete by themselves; a pack stores them as packed frames, and
-//! both are read alike. Key, digest, usage, cost and models of an entry are in its own frame, so that
-//! damage to a shared field costs the explanation of the entries that name it (`why`, `cache show`) and no output.
+//! Packs of a remote contain frames of version 1, which are complete by themselves; a local pack stores them as packed
+//! frames, and both are read alike. Key, digest, usage, cost and models of an entry are in its own frame. So where a
+//! shared field is damaged, the entries that name it cannot be explained (`why`, `cache show`), but no output is lost.
 //! Numbers of fields are valid within one pack: code that rewrites or moves entries resolves their fields and shares
 //! them again.
 
-use super::explanation::EncodedProvenance;
 use super::frame::{self, FrameContent, FrameHeader};
+use super::provenance::EncodedProvenance;
 use super::shared_fields::{FieldNumbers, SharedFields};
-use crate::cache::entry::ModelNames;
-use crate::cache::entry::{EntryHeader, ParsedBody, clip};
+use crate::cache::entry::{EntryHeader, ModelNames, ParsedBody, clip};
 use crate::digest::ActionKey;
 
-/// An entry as it is between two packs.
+/// An entry that is moved from one pack to another.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cache) struct PortableEntry {
-    /// That of the frame it was read from, a reply or failure.
+    /// The header of the frame that it was read from, a reply or failure.
     header: FrameHeader,
     body: Vec<u8>,
     models: ModelNames,
     /// `None` where a shared field was lost.
-    explanation: Option<EncodedProvenance>,
+    provenance: Option<EncodedProvenance>,
 }
 
 /// A frame on its way into a pack.
@@ -29,7 +29,7 @@ pub(in crate::cache) struct PortableEntry {
 pub(in crate::cache) enum PortableFrame {
     Entry(Box<PortableEntry>),
     Parsed(Vec<ParsedBody>),
-    /// One that packs hold as it is.
+    /// A frame that packs store as it is.
     Other(Vec<u8>),
 }
 
@@ -43,9 +43,9 @@ impl PortableFrame {
             }
             FrameContent::ParseResults(results) => PortableFrame::Parsed(results),
             FrameContent::Reply(_) | FrameContent::Failure { .. } => match read_details(&header, &frame, shared) {
-                Some((models, explanation)) => {
+                Some((models, provenance)) => {
                     frame.drain(..header.head_len as usize);
-                    PortableFrame::Entry(Box::new(PortableEntry { header, body: frame, models, explanation }))
+                    PortableFrame::Entry(Box::new(PortableEntry { header, body: frame, models, provenance }))
                 }
                 None => PortableFrame::Other(frame),
             },
@@ -69,33 +69,37 @@ fn read_details(
     Some((models, EncodedProvenance::decode(fields, shared)))
 }
 
-/// What an entry was made from.
-pub(in crate::cache) enum EntryOrigin {
-    Known(Box<EntryHeader>),
-    /// A field that it shares is damaged, or was when its pack was rewritten.
-    Lost,
+/// A header of an entry, decoded.
+pub(in crate::cache) enum DecodedHeader {
+    Whole(Box<EntryHeader>),
+    /// A shared field is damaged, or was when the pack was rewritten.
+    FieldLost,
 }
 
-/// Decodes all that is known of an entry from its header and the bytes of it; `None` if they are not those of an entry.
-pub(in crate::cache) fn explained(header: &FrameHeader, head: &[u8], shared: &SharedFields) -> Option<EntryOrigin> {
-    let (models, explanation) = read_details(header, head, shared)?;
-    let known = explanation.zip(header.content.summary());
-    let entry = known.and_then(|(explanation, summary)| explanation.header(*summary, models));
-    Some(entry.map_or(EntryOrigin::Lost, |entry| EntryOrigin::Known(Box::new(entry))))
+/// Decodes the header of an entry. `head` are its bytes. `None` if it is not the header of an entry.
+pub(in crate::cache) fn decode_header(
+    header: &FrameHeader,
+    head: &[u8],
+    shared: &SharedFields,
+) -> Option<DecodedHeader> {
+    let (models, provenance) = read_details(header, head, shared)?;
+    let known = provenance.zip(header.content.summary());
+    let entry = known.and_then(|(provenance, summary)| provenance.header(*summary, models));
+    Some(entry.map_or(DecodedHeader::FieldLost, |entry| DecodedHeader::Whole(Box::new(entry))))
 }
 
-/// Frames as a pack gets them.
+/// Frames as they are written to a pack.
 #[derive(Debug, Default)]
 pub(in crate::cache) struct PackedFrames {
     pub(in crate::cache) frames: Vec<Vec<u8>>,
     /// Which of `frames` each given frame is in.
     pub(in crate::cache) places: Vec<usize>,
     parsed: Vec<ParsedBody>,
-    /// The given frames that `parsed` are from.
+    /// Which given frames `parsed` came from.
     waiting: Vec<usize>,
 }
 
-/// Packs frames for a pack whose fields have these numbers.
+/// Packs frames for a pack. `numbers` has the fields that its frames share already.
 pub(in crate::cache) fn pack(
     frames: Vec<PortableFrame>,
     numbers: &mut FieldNumbers,
@@ -142,15 +146,15 @@ impl PackedFrames {
 
 impl PortableEntry {
     fn encode(&self, numbers: &mut FieldNumbers) -> Result<Vec<u8>, postcard::Error> {
-        let PortableEntry { header, body, models, explanation } = self;
+        let PortableEntry { header, body, models, provenance } = self;
         let mut note = header.content.summary().map_or(Ok(Vec::new()), postcard::to_stdvec)?;
         if let FrameContent::Failure { class, message, .. } = &header.content {
             note = postcard::to_extend(&(clip(class), clip(message)), note)?;
         }
         note = postcard::to_extend(models, note)?;
-        match explanation {
+        match provenance {
             None => note.push(0),
-            Some(explanation) => note = explanation.encode(note, |field| numbers.number(field))?,
+            Some(provenance) => note = provenance.encode(note, |field| numbers.number(field))?,
         }
         frame::packed_entry(header, body, &note)
     }

@@ -8,7 +8,7 @@ use crate::digest::Digest;
 
 /// Shorter fields are not worth a number.
 const LEAST_SHARED: usize = 4;
-/// Fields that were seen once are forgotten when there are so many.
+/// The fields that were seen once are forgotten when there are this many of them.
 const MOST_SEEN: usize = 1 << 16;
 
 /// Fields that get consecutive numbers.
@@ -43,19 +43,19 @@ pub(in crate::cache) struct FieldNumbers {
 }
 
 impl FieldNumbers {
-    /// Those of a pack that has these fields already.
+    /// The numbers of a pack that has these fields already.
     pub(in crate::cache) fn from_shared(shared: &SharedFields) -> FieldNumbers {
         let next = shared.0.keys().max().map_or(0, |last| last.saturating_add(1));
         let numbers = shared.0.iter().map(|(number, field)| (Digest::hash(field), *number)).collect();
         FieldNumbers { numbers, next, ..FieldNumbers::default() }
     }
 
-    /// Forgets what was numbered: frames that were not written.
+    /// Forgets all numbers, because the frames that define them were not written. None of them is used again.
     pub(in crate::cache) fn forget(&mut self) {
         *self = FieldNumbers { next: self.next, ..FieldNumbers::default() };
     }
 
-    /// The number of a field; `None` of one that is written out.
+    /// The number of a field; `None` if it is to be written out.
     pub(in crate::cache) fn number(&mut self, field: &[u8]) -> Option<u32> {
         if field.len() < LEAST_SHARED {
             return None;
@@ -71,7 +71,7 @@ impl FieldNumbers {
             self.seen.insert(digest);
             return None;
         }
-        // where numbers end, fields are written out
+        // when the numbers are used up, fields are written out
         let number = self.next;
         self.next = number.checked_add(1).filter(|next| *next < u32::MAX)?;
         self.numbers.insert(digest, number);

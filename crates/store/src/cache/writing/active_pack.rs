@@ -1,4 +1,4 @@
-//! The pack that is being written: created, continued after its last whole frame, and what was cut off kept aside.
+//! The pack that is being written: created, or continued after its last whole frame. What is cut off is set aside.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,6 +11,8 @@ use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::{FrameHeader, PackHeader};
 use crate::cache::packs::shared_fields::FieldNumbers;
 use base::files::{create_private_folder, open_options};
+use base::locale::word;
+use base::say;
 
 /// A frame's place and its header.
 pub(in crate::cache) type LocatedFrame = (FrameLocation, FrameHeader);
@@ -58,8 +60,9 @@ impl ActivePack {
         let Some(last) = packs.last() else { return ActivePack::create(layout, 1) };
         if last.good < last.len {
             let kept = copy_damaged(layout, last.id, last.good, last.len)?;
-            notices.push(format!(
+            notices.push(say!(
                 "{}: the last {} bytes are not a whole entry and were cut off (a copy is in {})",
+                "{}：最后 {} 字节不是完整的条目，已截去（副本在 {}）",
                 layout.pack(last.id).display(),
                 last.len - last.good,
                 kept.display()
@@ -69,7 +72,7 @@ impl ActivePack {
     }
 }
 
-/// Returns also the nonce of the new pack.
+/// Creates the file of a pack. Returns it with its nonce.
 fn create_file(path: &Path, id: u32) -> io::Result<(File, u64)> {
     let header = PackHeader::new(id)?;
     let mut file = open_options(path).read(true).append(true).create(true).open(path)?;
@@ -79,7 +82,7 @@ fn create_file(path: &Path, id: u32) -> io::Result<(File, u64)> {
     Ok((file, header.nonce))
 }
 
-/// Opens a pack, of which nothing is left after `good`.
+/// Opens a pack and cuts off everything after `good`.
 fn open_cut(path: &Path, good: u64) -> io::Result<File> {
     let file = File::options().read(true).append(true).open(path)?;
     if file.metadata()?.len() > good {
@@ -94,7 +97,8 @@ pub(super) fn locate(active: &ActivePack, frames: &[Vec<u8>]) -> io::Result<Vec<
     let mut offset = active.len;
     let mut located = Vec::with_capacity(frames.len());
     for frame in frames {
-        let header = FrameHeader::decode(frame).map_err(|_| io::Error::other("a frame is malformed"))?;
+        let header = FrameHeader::decode(frame)
+            .map_err(|_| io::Error::other(word("a frame is malformed", "一个帧的格式有误")))?;
         located.push((header.location(active.id, offset), header));
         offset += frame.len() as u64;
     }

@@ -1,7 +1,8 @@
 //! The state of an open store: appending to the newest pack, the tables in memory, and the sled tree behind both.
 //!
-//! Frames go to the pack first, to the tables second and, once the pack is synced, to the tree. After a failed write to a
-//! pack nothing more is written. If the tree fails, the run goes on without it, and the next opening makes it again.
+//! Frames go to the pack first, to the tables second and, once the pack is synced, to the tree. After a failed write to
+//! a pack nothing more is written. If the tree fails, the run goes on without it, and it is rebuilt when the cache is
+//! opened next.
 
 pub(super) mod active_pack;
 mod recovery;
@@ -23,6 +24,7 @@ use crate::cache::packs::packed::{PackedFrames, PortableFrame, pack};
 use crate::cache::packs::shared_fields::{FieldNumbers, SharedFields};
 use active_pack::{ActivePack, locate};
 use base::files::is_at;
+use base::say;
 use recovery::{Opened, open_index, remove_leftovers};
 
 /// A pack that reaches this length is closed and the next one is started.
@@ -50,11 +52,12 @@ pub(in crate::cache) struct StoreInner {
 
 impl StoreInner {
     /// Opens the folder for writing. The caller holds its lock.
-    pub(in crate::cache) fn open(layout: Layout, found: FolderKind) -> Result<StoreInner, CacheError> {
+    pub(in crate::cache) fn open(layout: Layout, kind: FolderKind) -> Result<StoreInner, CacheError> {
         let mut notices = Vec::new();
-        if found == FolderKind::Unlabelled {
-            notices.push(format!(
+        if kind == FolderKind::Unlabelled {
+            notices.push(say!(
                 "{}: the FORMAT file was missing or damaged and was written again",
+                "{}：FORMAT 文件缺失或损坏，已重新写入",
                 layout.root().display()
             ));
         }
@@ -112,7 +115,10 @@ impl StoreInner {
         let cause = self.fault.get_or_init(|| match error {
             CacheError::Poisoned { cause, .. } => cause.clone(),
             CacheError::Removed { .. } => error.to_string(),
-            other => format!("{other}. Everything stored before is intact; remove the cause and run again"),
+            other => say!(
+                "{other}. Everything stored before is intact; remove the cause and run again",
+                "{other}。此前保存的内容都完好；请排除原因后重新运行"
+            ),
         });
         self.poisoned(cause)
     }
@@ -183,7 +189,7 @@ impl StoreInner {
         Ok(packed.places.iter().filter_map(|place| located.get(*place)).map(|(at, _)| *at).collect())
     }
 
-    /// Frames as the active pack gets them.
+    /// Encodes frames for the active pack.
     fn pack(&self, active: &mut ActivePack, frames: Vec<PortableFrame>) -> Result<PackedFrames, CacheError> {
         let numbers = match &mut active.numbers {
             Some(numbers) => numbers,
@@ -259,9 +265,8 @@ impl StoreInner {
         let Some(Err(fault)) = slot.as_ref().map(change) else { return };
         // not dropped: after a panic, sled may panic again when it closes
         std::mem::forget(slot.take());
-        let aside = set_aside(&self.layout).err().map(|error| format!("; {error}")).unwrap_or_default();
-        self.notice(format!(
-            "{}: the index failed ({}). Nothing is lost: it is made again from the packs when the cache is opened next{aside}",
+        let aside = set_aside(&self.layout).err().map(|error| say!("; {error}", "；{error}")).unwrap_or_default();
+        self.notice(say!("{}: the index failed ({}). Nothing is lost: it is made again from the packs when the cache is opened next{aside}", "{}：索引出错（{}）。没有丢失内容：下次打开缓存时由各包重新建立{aside}",
             self.layout.root().display(),
             fault.text()
         ));
@@ -278,33 +283,41 @@ impl StoreInner {
             Ok(tree) => *slot = Some(tree),
             Err(fault) => {
                 let root = self.layout.root().display();
-                self.notice(format!("{root}: the index could not be made smaller: {}", fault.text()));
+                self.notice(say!(
+                    "{root}: the index could not be made smaller: {}",
+                    "{root}：无法缩小索引：{}",
+                    fault.text()
+                ));
             }
         }
         Ok(())
     }
 
-    /// The packs as they are, of which everything is in the tables.
+    /// The states of all packs. The tables have all of their frames.
     fn states(&self, active: &ActivePack) -> Result<Vec<PackState>, CacheError> {
         let mut states = scan(&self.layout, &self.packs)?.1;
-        states.iter_mut().filter(|state| state.id == active.id).for_each(|state| *state = active.state());
+        for state in &mut states {
+            if state.id == active.id {
+                *state = active.state();
+            }
+        }
         Ok(states)
     }
 
-    /// Compares the tables with the packs, and makes both tables and tree again if they differ. Returns whether they did.
+    /// Compares the tables with the packs, and rebuilds tables and tree if they differ. Returns whether they did.
     pub(in crate::cache) fn check_tables(&self, active: &ActivePack) -> Result<bool, CacheError> {
-        let (mut found, states) = scan(&self.layout, &self.packs)?;
-        let agrees = self.tables().agrees_with(&found);
+        let (mut scanned, states) = scan(&self.layout, &self.packs)?;
+        let agrees = self.tables().agrees_with(&scanned);
         if agrees {
             return Ok(false);
         }
         let marks = watermarks(&states, &self.packs).map_err(CacheError::io("read", &self.layout.pack(active.id)))?;
         let mut slot = self.tree();
         std::mem::forget(slot.take());
-        found.damage.clear();
-        *slot = replace_index(&self.layout, &found, &marks, OldIndex::SetAside).ok();
-        found.track_changes();
-        *self.tables_mut() = found;
+        scanned.damage.clear();
+        *slot = replace_index(&self.layout, &scanned, &marks, OldIndex::SetAside).ok();
+        scanned.track_changes();
+        *self.tables_mut() = scanned;
         Ok(true)
     }
 }

@@ -1,6 +1,6 @@
 //! Opening a store: the tables are read from the sled tree and completed from the ends of the packs. If tree and packs
-//! disagree in any other way, the tree is made again from the packs. A killed process never causes that; what it left of
-//! an interrupted write at the end of the newest pack is cut off.
+//! disagree in any other way, the tree is rebuilt from the packs. A killed process never causes that; the rest of an
+//! interrupted write at the end of the newest pack is cut off.
 
 use std::fs;
 
@@ -14,6 +14,7 @@ use crate::cache::index::tree::{ActionTree, Watermarks};
 use crate::cache::packs::PackFiles;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
+use base::locale::word;
 use base::say;
 
 /// What an open store begins with.
@@ -21,12 +22,12 @@ pub(super) struct Opened {
     pub(super) tables: Tables,
     /// `None` where sled cannot be used.
     pub(super) tree: Option<ActionTree>,
-    /// What the tree does not know yet of each pack; `None` of one that is gone.
+    /// The watermarks that the tree does not have yet; `None` for a pack that is gone.
     pub(super) marks: Vec<(u32, Option<Watermark>)>,
     pub(super) active: ActivePack,
 }
 
-/// Why the tree is made again.
+/// Why the tree is rebuilt.
 enum RebuildReason {
     /// There is none, or it cannot be read.
     Unreadable(String),
@@ -48,10 +49,10 @@ pub(super) fn open_index(layout: &Layout, packs: &PackFiles, notices: &mut Vec<S
                 Some(newest) => ActivePack::resume(layout, *newest)?,
                 None => ActivePack::create(layout, 1)?,
             };
-            notices.extend(damage_of(&tables));
-            let found = watermarks(&states, packs).map_err(CacheError::io("read", &layout.packs()))?;
-            let gone = known.keys().filter(|id| !found.contains_key(id)).map(|id| (*id, None));
-            let marks = gone.chain(found.iter().map(|(id, mark)| (*id, Some(*mark)))).collect();
+            notices.extend(tables.damage_notices());
+            let current = watermarks(&states, packs).map_err(CacheError::io("read", &layout.packs()))?;
+            let gone = known.keys().filter(|id| !current.contains_key(id)).map(|id| (*id, None));
+            let marks = gone.chain(current.iter().map(|(id, mark)| (*id, Some(*mark)))).collect();
             Ok(Opened { tables, tree: Some(tree), marks, active })
         }
         Err(reason) => rebuild(layout, packs, &reason, notices),
@@ -65,7 +66,7 @@ fn open_tree(
     ids: &[u32],
 ) -> Result<(Tables, ActionTree, Watermarks, Vec<PackState>), RebuildReason> {
     if !ActionTree::is_in(&layout.index()) {
-        return Err(RebuildReason::Unreadable("it was missing".into()));
+        return Err(RebuildReason::Unreadable(word("it was missing", "索引缺失").into()));
     }
     let tree = ActionTree::open(&layout.index())?;
     let (mut tables, marks) = match tree.load() {
@@ -94,28 +95,29 @@ fn rebuild(
         Ok(tree) => Some(tree),
         Err(fault) => {
             let root = layout.root().display();
-            notices.push(format!("{root}: works without an index, which cannot be made here: {}", fault.text()));
+            notices.push(say!(
+                "{root}: works without an index, which cannot be made here: {}",
+                "{root}：在没有索引的情况下工作，此处无法建立索引：{}",
+                fault.text()
+            ));
             None
         }
     };
     let (why, is_new) = match reason {
         // a new cache, or what a process left that was killed while it made one
-        RebuildReason::Unreadable(why) => (why, tables.items() == 0 && tables.damage.is_empty()),
+        RebuildReason::Unreadable(why) => (why, tables.item_count() == 0 && tables.damage.is_empty()),
         RebuildReason::OtherPacks(why) => (why, false),
     };
     if tree.is_some() && !is_new {
         let (root, entries) = (layout.root().display(), tables.records.len());
-        notices.push(format!("{root}: the index was rebuilt from the packs, {entries} entries ({why})"));
+        notices.push(say!(
+            "{root}: the index was rebuilt from the packs, {entries} entries ({why})",
+            "{root}：已由各包重建索引，共 {entries} 个条目（{why}）"
+        ));
     }
-    notices.extend(damage_of(&tables));
+    notices.extend(tables.damage_notices());
     tables.track_changes();
     Ok(Opened { tables, tree, marks: Vec::new(), active })
-}
-
-fn damage_of(tables: &Tables) -> impl Iterator<Item = String> {
-    tables.damage.iter().map(|damage| {
-        say!("{damage}. `compeval cache verify` removes it", "{damage}。`compeval cache verify` 会删除它")
-    })
 }
 
 /// The numbers of the packs. If the newest has no complete header, its creation was interrupted: it is removed and

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use super::StoreInner;
 use crate::cache::entry::FrameLocation;
 use crate::cache::error::CacheError;
+use base::locale::word;
 
 /// A request to the writer thread.
 #[derive(Debug)]
@@ -103,7 +104,8 @@ impl WriteBatch {
             let outcome = match &result {
                 Ok(locations) => {
                     let location = locations.get(index).copied();
-                    location.ok_or_else(|| store.fail(&store.poisoned("a frame was not written")))
+                    location
+                        .ok_or_else(|| store.fail(&store.poisoned(word("a frame was not written", "有一个帧没有写入"))))
                 }
                 Err(error) => Err(store.fail(error)),
             };

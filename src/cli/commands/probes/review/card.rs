@@ -1,4 +1,4 @@
-//! What a person is shown before a decision: a probe with the places of its facts in the transcript, or a message.
+//! The card that a person sees before a decision: a probe with the places of its facts in the transcript, or a message.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use sessions::transcript::{Fixture, MappedFold, Role};
 /// Characters around a fact that are shown.
 const AROUND: usize = 160;
 
-/// What a person decides about.
+/// A probe or a message that a person decides about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReviewItem {
     pub(super) fixture: String,
@@ -128,7 +128,7 @@ impl ProbeCard {
         let [facts, superseded] = [&probe.expected_facts, &probe.superseded_facts]
             .map(|facts| facts.iter().map(|fact| FactPlace::new(fact, session, end)).collect::<Vec<_>>());
         let findings = check_bank(bank.parsed(), &session.fixture, &session.history, false);
-        let own = findings.into_iter().filter(|finding| finding.probe.as_ref() == Some(&probe.id));
+        let findings = findings.into_iter().filter(|finding| finding.probe.as_ref() == Some(&probe.id));
         ProbeCard {
             id: probe.id.to_string(),
             kind: probe.kind,
@@ -140,15 +140,15 @@ impl ProbeCard {
             facts,
             superseded,
             reference_answer: probe.reference_answer.clone(),
-            findings: own.map(|finding| format!("{}: {}", finding.message, finding.help)).collect(),
+            findings: findings.map(|finding| format!("{}: {}", finding.message, finding.help)).collect(),
             source: source.to_owned(),
             probe: probe.clone(),
         }
     }
 }
 
-/// Literal forms of the facts that are in no message, each with the probe as it would be. Where it was the last such fact,
-/// the facts of the probe are no paraphrases any more.
+/// Literal forms of the facts that are in no message, each with the text of the probe that would have it. With the last
+/// such fact replaced, the facts of the probe are no longer paraphrases.
 fn proposed_forms(
     probe: &Probe,
     places: &[FactPlace],

@@ -28,7 +28,7 @@ struct ReviewSite {
     over: mpsc::Sender<()>,
 }
 
-/// What the page sends.
+/// A decision that the page sends.
 #[derive(Deserialize)]
 struct Decided {
     /// The place of the question, from 0.
@@ -70,7 +70,7 @@ pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewTally, 
 impl Site for ReviewSite {
     fn reply(&self, request: &PageRequest) -> PageReply {
         match (request.method.as_str(), request.path.as_str()) {
-            ("GET", "/") => PageReply::new("200 OK", "text/html", PAGE.replace("{{ground}}", GROUND)),
+            ("GET", "/") => PageReply::new("200 OK", "text/html", page()),
             ("GET", path) => match path.strip_prefix("/card/").and_then(|at| at.parse().ok()) {
                 Some(at) => self.card(at),
                 None => PageReply::refused("404 Not Found"),
@@ -153,6 +153,26 @@ impl ReviewSite {
     }
 }
 
+/// The page in the language that is printed. Its script has both languages and asks for that of the document.
+fn page() -> String {
+    let texts = [
+        ("{{ground}}", GROUND),
+        ("{{language}}", word("en", "zh-Hans")),
+        ("{{title}}", word("compeval: review of probes", "compeval：审阅问题")),
+        ("{{heading}}", word("Review of probes", "审阅问题")),
+        ("{{decided}}", word("Decided questions", "已决定的问题")),
+        ("{{decision}}", word("Decision", "决定")),
+        (
+            "{{keys}}",
+            word(
+                "The underlined letters are keys. Every decision is saved at once.",
+                "带下划线的字母是按键。每个决定都立即保存。",
+            ),
+        ),
+    ];
+    texts.iter().fold(PAGE.to_owned(), |page, (place, text)| page.replace(place, text))
+}
+
 /// A page that leads to an address.
 fn redirect_page(address: &str) -> String {
     format!(
@@ -164,7 +184,7 @@ fn json_reply(value: &Value) -> PageReply {
     PageReply::new("200 OK", "application/json", value.to_string())
 }
 
-/// What could not be done, in words.
+/// A reply that says why something could not be done.
 fn refusal(failure: &Failure) -> PageReply {
     let words = match failure {
         Failure::Message { message, .. } => message.clone(),

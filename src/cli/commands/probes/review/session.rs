@@ -1,4 +1,4 @@
-//! What is under review, and what a decision writes.
+//! The questions under review, and the files that a decision writes.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -58,11 +58,11 @@ pub(super) struct Review {
     /// Places of the items that are settled.
     settled: BTreeSet<usize>,
     session: Option<SearchableFixture>,
-    /// What was decided, to be undone: the last is the newest.
+    /// The decisions that can be undone, the newest last.
     steps: Vec<Step>,
 }
 
-/// What is restored if a decision is undone.
+/// The state before a decision, to undo it.
 struct Step {
     /// The question that was decided, and the first of several.
     at: usize,
@@ -80,7 +80,7 @@ struct WrittenFile {
 }
 
 impl Review {
-    /// What is to be reviewed of `names`, or of all fixtures with a bank; with `all` what is reviewed too.
+    /// The open questions of `names`, or of all fixtures with a bank; with `all`, also those that were reviewed.
     pub(super) fn open(paths: ProjectPaths, names: &[String], all: bool) -> Result<Review, Failure> {
         if let Some(unknown) = names.iter().find(|name| !paths.files.contains_key(*name)) {
             let hint = suggest(unknown, paths.files.keys().map(String::as_str));
@@ -133,7 +133,7 @@ impl Review {
         self.items.len() - self.settled.len()
     }
 
-    /// What a person is shown of an item.
+    /// The card of an item.
     pub(super) fn card(&mut self, at: usize) -> Result<Card, Failure> {
         let of = self.items.len();
         let item = self
@@ -146,7 +146,7 @@ impl Review {
         Card::new(&item, at + 1, of, session, &bank).ok_or_else(|| missing_probe(&item))
     }
 
-    /// Writes what was decided. Whether the item is settled by that: an edited probe is shown again.
+    /// Writes a decision. Returns whether it settles the item: an edited probe is shown again.
     pub(super) fn decide(&mut self, at: usize, decision: Decision) -> Result<bool, Failure> {
         self.begin_step(at);
         self.settle(at, decision).inspect_err(|_| drop(self.steps.pop()))

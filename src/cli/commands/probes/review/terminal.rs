@@ -5,7 +5,7 @@ use std::process::Command;
 use super::card::{Card, FactPlace, LiteralForm, MessageCard, ProbeCard, Subject};
 use super::session::{Decision, Review};
 use crate::cli::failure::Failure;
-use crate::cli::format::{Noun, count};
+use crate::cli::format::{Noun, count, probe_type};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::variable;
 use crate::probe::Probe;
@@ -21,14 +21,23 @@ const SHOWN: usize = 1500;
 /// Questions after which a person is asked whether to go on.
 const AT_A_TIME: usize = 20;
 
-/// What the letters do, for who asks by `?`.
-const LEGEND: &str = "  a  accept: the probe is good          A  accept all open probes of this fixture
+/// The meaning of the letters, printed for `?`.
+fn legend() -> &'static str {
+    word(
+        "  a  accept: the probe is good          A  accept all open probes of this fixture
   e  edit it as JSON ($EDITOR)          r  reject: it is removed from the bank
   p  paraphrase a message               k  keep a message as it is
   s  skip: it is asked next time        u  undo the last decision
-  q  quit; every decision is saved      ?  this list";
+  q  quit; every decision is saved      ?  this list",
+        "  a  接受：问题没有毛病                A  接受此样本的全部待审问题
+  e  以 JSON 编辑（$EDITOR）            r  拒绝：从题库中删除
+  p  改写一条消息                       k  保留消息原样
+  s  跳过：下次再问                     u  撤销上一个决定
+  q  退出；每个决定都已保存             ?  本列表",
+    )
+}
 
-/// What a letter means.
+/// What a person chose.
 enum KeyChoice {
     Decide(Decision),
     AcceptAll,
@@ -100,7 +109,7 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
         let letter = answer.trim().to_lowercase();
         let decision = match (&card.subject, letter.chars().next()) {
             (_, Some('?')) => {
-                console.eprint(LEGEND);
+                console.eprint(legend());
                 None
             }
             (_, Some('u')) => return Ok(KeyChoice::Undo),
@@ -220,16 +229,16 @@ fn render(card: &Card, progress: &str, console: &Console) -> String {
 
 fn render_probe(probe: &ProbeCard, console: &Console) -> String {
     let kind =
-        say!("{}, asked after {}", "{}，在 {} 之后提问", probe.kind.name(), count(probe.messages, Noun::Message));
+        say!("{}, asked after {}", "{}，在 {} 之后提问", probe_type(probe.kind), count(probe.messages, Noun::Message));
     let mut lines = vec![console.paint(TextStyle::Dim, &kind), String::new(), probe.question.clone(), String::new()];
     if !probe.answerable {
         lines.push(word("  the right answer: the transcript does not say", "  正确答案：会话记录中没有").to_owned());
     }
-    lines.extend(probe.facts.iter().map(|place| fact_lines("expected", place, console)));
+    lines.extend(probe.facts.iter().map(|place| fact_lines(word("expected", "预期"), place, console)));
     for (number, LiteralForm { form, .. }) in (1..).zip(&probe.literal_forms) {
         lines.push(say!("  literal form {number}: »{form}«", "  原文形式 {number}：»{form}«"));
     }
-    lines.extend(probe.superseded.iter().map(|place| fact_lines("superseded", place, console)));
+    lines.extend(probe.superseded.iter().map(|place| fact_lines(word("superseded", "已被取代"), place, console)));
     lines.extend(
         probe.reference_answer.iter().map(|answer| say!("  reference answer: {answer}", "  参考答案：{answer}")),
     );

@@ -1,16 +1,16 @@
-//! What an entry was made from, as fields that it can share with others of its pack (`shared_fields`).
+//! What an entry was made from, as fields that it can share with other entries of its pack (`shared_fields`).
 //!
 //! ```text
 //! 0    or:    1 | crc 4 of the fields | number of fields | fields
 //! field: 0 | length | bytes    or: number of a shared field + 1
 //! ```
-//! The first field says where the entry came from. The checksum covers the resolved fields: if a frame of shared fields was
-//! lost and its numbers were reused, an explanation is lost, but never wrong.
+//! The first field is the origin of the entry. The checksum covers the resolved fields: if a frame of shared fields was
+//! lost and its numbers were reused, this is detected.
 
 use super::shared_fields::SharedFields;
-use crate::cache::entry::ModelNames;
-use crate::cache::entry::{EntryHeader, EntrySummary, Field, ImportOrigin};
+use crate::cache::entry::{EntryHeader, EntrySummary, Field, ImportOrigin, ModelNames};
 
+/// The origin of an entry and its fields, each encoded.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cache) struct EncodedProvenance {
     fields: Vec<Vec<u8>>,
@@ -28,16 +28,16 @@ impl EncodedProvenance {
         Ok(EncodedProvenance { fields })
     }
 
-    /// The whole header of an entry; `None` if the fields are not those of one.
+    /// The whole header of an entry; `None` if the fields cannot be decoded.
     pub(in crate::cache) fn header(&self, summary: EntrySummary, models: ModelNames) -> Option<EntryHeader> {
         let EntrySummary { created, kind, usage, cost, latency_ms, place, format } = summary;
         let (origin, fields) = self.fields.split_first()?;
-        let origin: Option<ImportOrigin> = decoded(origin)?;
+        let origin: Option<ImportOrigin> = postcard::from_bytes(origin).ok()?;
         let fields = fields.iter().map(|field| decode_field(field)).collect::<Option<_>>()?;
         Some(EntryHeader { kind, format, created, usage, cost, latency_ms, place, models, origin, fields })
     }
 
-    /// Appends the fields to a note. `number` gives the numbers of those that entries share.
+    /// Appends the fields to a note. `number` returns the number of a field that entries share.
     pub(in crate::cache) fn encode(
         &self,
         mut note: Vec<u8>,
@@ -79,10 +79,6 @@ impl EncodedProvenance {
 fn decode_field(bytes: &[u8]) -> Option<Field> {
     let (text, content) = postcard::take_from_bytes(bytes).ok()?;
     Some(Field { text, content: content.to_owned() })
-}
-
-fn decoded<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    postcard::from_bytes(bytes).ok()
 }
 
 fn crc(fields: &[Vec<u8>]) -> u32 {
