@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::prepare::Action;
+use super::rule_contexts::RuleContexts;
 use super::status::answerer_and_step;
 use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
 use super::texts::FixtureTexts;
@@ -176,6 +177,7 @@ pub(super) struct Estimator<'w, L> {
     prices: &'w Prices,
     /// Tokens of texts that the cache has not counted: all methods and runs send the same span.
     estimated: HashMap<Digest, f64>,
+    rule_contexts: RuleContexts,
     /// The calls that the cache has; read when first needed.
     past: Option<PastCalls>,
     /// The fraction of a later step of open-book answers that is expected and not added yet.
@@ -198,6 +200,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             lookup,
             prices,
             estimated: HashMap::new(),
+            rule_contexts: RuleContexts::default(),
             past: None,
             steps_due: 0.0,
             loads: BTreeMap::new(),
@@ -452,7 +455,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         if let Some(usual) = usual.filter(|_| !is_rule) {
             return usual;
         }
-        let context = self.context_tokens(task);
+        let context = self.rule_contexts.tokens(action, self.pipeline).unwrap_or_else(|| self.context_tokens(task));
         match stage {
             StageName::Probes | StageName::Compress => self.span_tokens(task) + context + QUESTION,
             StageName::Answer => context + QUESTION,

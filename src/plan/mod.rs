@@ -12,6 +12,7 @@ mod recovery;
 mod outputs;
 mod status;
 mod side_tasks;
+mod rule_contexts;
 mod sources;
 mod lines;
 mod explain;
