@@ -19,7 +19,7 @@ use crate::pipeline::{AnswerCell, Chain, CompressCell, Matrix, MatrixCounts, Pip
 
 /// A walk is near its end if no chain is left to open and at most this many tasks are ready. Before that, cells are
 /// finished one after the other, so that few are open.
-const LAST: usize = 512;
+const LAST: usize = 128;
 
 /// The walk over the matrix.
 #[derive(Debug)]
@@ -30,8 +30,6 @@ pub struct Frontier<'p> {
     opened: usize,
     texts: Option<Rc<FixtureTexts>>,
     ready: Vec<Task>,
-    /// Tasks that were put back: they are the next ones.
-    returned: Vec<Task>,
     warms_prompt_caches: bool,
 }
 
@@ -46,16 +44,7 @@ impl<'p> Frontier<'p> {
     pub fn from_tasks(preparer: &Preparer<'p>, mut ready: Vec<Task>) -> Frontier<'p> {
         let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
         ready.reverse();
-        Frontier {
-            pipeline,
-            matrix,
-            chains: Vec::new(),
-            opened: 0,
-            texts: None,
-            ready,
-            returned: Vec::new(),
-            warms_prompt_caches: false,
-        }
+        Frontier { pipeline, matrix, chains: Vec::new(), opened: 0, texts: None, ready, warms_prompt_caches: false }
     }
 
     /// Moves the ready tasks for which `comes_first` holds to the front.
@@ -77,19 +66,16 @@ impl<'p> Frontier<'p> {
 
     /// Puts a task back that could not be begun yet; it is ready again at once.
     pub fn put_back(&mut self, task: Task) {
-        self.returned.push(task);
+        self.ready.push(task);
     }
 
     /// Whether another task can be begun now.
     pub fn has_more(&self) -> bool {
-        !self.ready.is_empty() || !self.returned.is_empty() || self.opened < self.chains.len()
+        !self.ready.is_empty() || self.opened < self.chains.len()
     }
 
     /// The next task whose inputs are known, if there is one now.
     pub fn next_ready(&mut self) -> Option<Task> {
-        if let Some(task) = self.returned.pop() {
-            return Some(task);
-        }
         while self.ready.is_empty() {
             let chain = *self.chains.get(self.opened)?;
             self.opened += 1;
