@@ -75,7 +75,11 @@ const asLevel = (value) => (isNumber(value) ? { v: value, ci: null } : { v: valu
 /** The source of the levels: the summary, a breakdown of it, or plain means of the filtered cells. */
 function scope() {
   if (filters.run !== '' || filters.show !== '' || (filters.fixture !== '' && filters.type !== '')) return 'cells';
-  if (filters.fixture !== '') return 'fixture';
+  if (filters.fixture !== '') {
+    // The summary leaves out a fixture on which a method failed.
+    const isKnown = (_, m) => isNumber(levelIn('by_fixture', m, report.fixtures[Number(filters.fixture)], -1).v);
+    return methods.some(isKnown) ? 'fixture' : 'cells';
+  }
   return filters.type !== '' ? 'type' : 'all';
 }
 

@@ -474,7 +474,7 @@ texts! {
 }
 
 impl Translation {
-    /// A method's name in tables, with what it keeps verbatim: `anchored (kept 20k)`.
+    /// The name of a method in tables, with what the method keeps verbatim: `anchored (kept 20k)`.
     pub(super) fn method_label(&self, name: &str, method: &MethodSummary) -> String {
         method.kept.as_ref().map_or_else(|| name.to_owned(), |kept| fill(self.kept_verbatim, &[name, kept]))
     }
@@ -484,7 +484,7 @@ impl Translation {
         known.map_or_else(|| id.to_owned(), |dimension| dimension.label(self.locale).to_owned())
     }
 
-    /// A source of variance; those that repetitions cannot separate are joined by `+`.
+    /// The name of a source of variance; sources that repetitions cannot separate are joined by `+`.
     pub(super) fn variance_component(&self, name: &str) -> String {
         let parts = name.split('+').map(|part| match part {
             "compress_run" => self.locale.pick("compression", "压缩").to_owned(),
@@ -498,13 +498,13 @@ impl Translation {
         parts.collect::<Vec<_>>().join(" + ")
     }
 
-    /// The name of a type of probes; one that is unknown stays as it is.
+    /// The name of a type of probes; an unknown type is its own name.
     pub(super) fn probe_type<'n>(&self, name: &'n str) -> &'n str {
         let known = ProbeType::ALL.into_iter().find(|kind| kind.name() == name);
         known.map_or(name, |kind| kind.label(self.locale))
     }
 
-    /// What a test shows: `improved (1 try)`, `no evidence (noise)`.
+    /// The verdict of a test: `improved (1 try)`, `no evidence (noise)`.
     pub fn verdict(&self, test: &DifferenceTest) -> String {
         let (english, chinese) = match test.verdict {
             Verdict::Improved => ("improved", "提升"),

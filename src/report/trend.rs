@@ -184,9 +184,13 @@ fn line(points: &[TrendPoint], method: &str, dimension: &str, mark: Mark, x: &dy
     let mut svg = format!("<g class=\"{}\">\n", mark.class());
     let mut before: Option<(f64, f64)> = None;
     for (at, point) in points.iter().enumerate() {
+        // Nothing is joined across a dashed line, even where the method has no score beside it.
+        if point.measured_otherwise {
+            before = None;
+        }
         let Some(score) = point.score(method, dimension) else { continue };
         let (x, y_score) = (x(at), y(score.value));
-        if let Some((x0, y0)) = before.filter(|_| !point.measured_otherwise) {
+        if let Some((x0, y0)) = before {
             let _ =
                 writeln!(svg, "<line x1=\"{x0:.1}\" y1=\"{y0:.1}\" x2=\"{x:.1}\" y2=\"{y_score:.1}\" class=\"line\"/>");
         }

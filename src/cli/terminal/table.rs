@@ -142,7 +142,7 @@ mod tests {
             ["recorded", "compactions", "1,029", "$13.04"].iter().all(|word| text.contains(word))
         };
         assert_eq!(lines(80).len(), 2);
-        assert!(whole(lines(30)) && whole(lines(24)), "{:?}", lines(24));
-        assert!(lines(24).contains(&String::new()), "what does not fit goes on below");
+        assert!(whole(lines(30)) && whole(lines(26)), "{:?}", lines(26));
+        assert!(lines(26).contains(&String::new()), "what does not fit goes on below");
     }
 }

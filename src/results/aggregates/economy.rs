@@ -14,22 +14,22 @@ use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::MeasuredAnswer;
 use stats::Interval;
 
-/// Expected facts of all answers, by what became of them.
+/// The numbers of expected facts of all answers, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactCounts {
-    /// In the context and in the answer.
+    /// Facts in the context and in the answer.
     pub answered: u64,
-    /// In the context, missed by the answerer.
+    /// Facts in the context that the answerer missed.
     pub missed: u64,
-    /// Lost in compression.
+    /// Facts that were lost in compression.
     pub lost: u64,
-    /// Answered though not literally in the context, nor found by searching.
+    /// Facts in the answer that are neither literally in the context nor were found by searching.
     pub answered_elsewhere: u64,
-    /// Not in the context; found by searching, and answered.
+    /// Facts in the answer that are not in the context but were found by searching.
     pub found_by_search: u64,
-    /// Of contexts that cannot be read: answered.
+    /// Facts in the answer, if the context cannot be read.
     pub unreadable_answered: u64,
-    /// Of contexts that cannot be read: not answered.
+    /// Facts that are not in the answer, if the context cannot be read.
     pub unreadable_missed: u64,
 }
 
@@ -59,7 +59,7 @@ pub struct Economy {
     pub constraints_kept: Option<f64>,
     /// `fact_survival` without the facts that the floor method answers, too; null without a floor method.
     pub fact_survival_lift: Option<f64>,
-    /// Expected facts by what became of them.
+    /// Expected facts by outcome.
     pub facts: FactCounts,
     /// The share of expected facts that occur in the answer.
     pub answered_share: Option<f64>,

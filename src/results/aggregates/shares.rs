@@ -58,7 +58,7 @@ pub struct Overclaim {
     pub right: Share,
 }
 
-/// A share on both sides of a comparison. Descriptive: no verdict rests on it.
+/// A share on both sides of a comparison. It is descriptive: no verdict depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ShareDifference {
     /// In the baseline; null where it was not recorded.
