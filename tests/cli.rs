@@ -48,6 +48,7 @@ mod cli {
     mod lanes;
     mod live;
     mod matrix;
+    mod modules;
     mod constraints;
     mod needed;
     mod next;

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::modules::{module_path, package_name};
 use super::stage::Stage;
 use super::template::Prompt;
 use super::value::InputValue;
@@ -104,6 +105,18 @@ impl Inputs {
         let mut builder = key_builder(stage, stage.schema(), repetition);
         visit(work, &mut |name, digest, _| _ = builder.field(&name, digest.0));
         ActionKey(builder.finish())
+    }
+
+    /// The key of the inputs without the modules that were loaded; `None` if there are no modules.
+    pub fn declared_key(&self) -> Option<ActionKey> {
+        self.parts.iter().any(|(name, _)| module_path(name).is_some()).then(|| self.declared().key())
+    }
+
+    /// The inputs without the modules and packages that were loaded.
+    pub fn declared(&self) -> Inputs {
+        let mut parts = self.parts.clone();
+        parts.retain(|(name, _)| module_path(name).is_none() && package_name(name).is_none());
+        Inputs { parts, ..self.clone() }
     }
 
     /// The differences from the inputs of an earlier action, ordered by name.
@@ -281,6 +294,7 @@ fn visit_program(program: &Program, part: &mut impl Visitor) {
         part("identity".into(), Digest::hash(identity), Some(identity));
     }
     visit_value("stdin".into(), &program.stdin, part);
+    program.modules.visit(part);
 }
 
 fn visit_computation(computation: &Computation, part: &mut impl Visitor) {
@@ -315,7 +329,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::action::Template;
+    use crate::action::{Modules, Template};
     use base::units::Tokens;
     use models::{Operation, Settings};
     use sessions::transcript::Role;
@@ -368,6 +382,7 @@ mod tests {
             environment: vec![("FLAG".into(), None)],
             identity: None,
             stdin: "{}".into(),
+            modules: Modules::Ignored,
         });
         let rule = Work::Compute(Computation::Strategy {
             rule: BuiltInStrategy::Full,

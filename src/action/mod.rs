@@ -10,8 +10,10 @@ mod value;
 mod template;
 mod work;
 mod inputs;
+mod modules;
 
 pub use inputs::{InputChange, InputPart, Inputs, Repetition, SourceRef, Sources, memo_key};
+pub use modules::{INPUTS_FROM, LoadedModules, Modules, module_input, module_path, package_input, package_name};
 pub use stage::{Stage, StageName};
 pub use store::{ActionKey, Digest, DigestBuilder, KeyHalf, StreamDigest};
 pub use template::{BuiltInTemplate, INSTRUCTIONS, Prompt, SEARCHES_LEFT, Template, TemplateFault, Variable};

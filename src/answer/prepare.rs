@@ -3,8 +3,8 @@
 use super::answerer::{Answerer, Recovery, SearchProtocol};
 use super::exchange::{Exchange, Round, call_ids};
 use crate::action::{
-    BuiltInTemplate, ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Program, RequestTurn, SEARCHES_LEFT,
-    Template, TemplateFault, Variable, Work,
+    BuiltInTemplate, ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Modules, Program, RequestTurn,
+    SEARCHES_LEFT, Template, TemplateFault, Variable, Work,
 };
 use crate::compress::{CommandSpec, ContextRef, SpanText};
 use base::locale::Locale;
@@ -129,6 +129,7 @@ fn search_program(recovery: &Recovery, spec: &CommandSpec, query: &str, archive:
         environment: spec.environment.clone(),
         identity: spec.identity.clone(),
         stdin,
+        modules: Modules::Ignored,
     }
 }
 

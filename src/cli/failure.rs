@@ -329,6 +329,11 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
             "--lane live 或 --lane flex，或在一个进程中运行整个矩阵",
         )
         .to_owned(),
+        EvaluationError::ModulesInParts { .. } => word(
+            "list its files under `inputs`, without `inputs_from`, or run the matrix in one process",
+            "请去掉 `inputs_from`，在 `inputs` 中列出文件，或在一个进程中运行整个矩阵",
+        )
+        .to_owned(),
         EvaluationError::PartIsRunning { .. } => {
             word("give each process a number of its own, from 1/N to N/N", "给每个进程各自的编号，从 1/N 到 N/N")
                 .to_owned()

@@ -62,6 +62,9 @@ pub enum CompressFault {
     /// A program says that it could not work as it should.
     #[error("{}", say!("the program says that its result is degraded: {_0}", "程序说其结果不完善：{_0}"))]
     Degraded(String),
+    /// The modules that a program loaded are not known, so its output could not be found again.
+    #[error("{0}")]
+    Modules(String),
     /// A vendor's reply without the items to send back.
     #[error("{}", word("the reply holds no compaction item to send back later", "回复中没有可供以后送回的压缩项"))]
     NoItems,

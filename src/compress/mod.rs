@@ -21,7 +21,7 @@ mod command;
 mod read;
 mod compute;
 
-pub use command::ProgramUsage;
+pub use command::{ListedModules, ListedPackage, ProgramUsage, split_modules};
 pub use compute::{ComputeFault, compute};
 pub use context::{Context, ContextRef};
 pub use fault::{CompressFault, Warning};

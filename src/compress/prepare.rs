@@ -5,7 +5,7 @@ use super::shape::{Kept, SpanText};
 use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, RequestVersion, Strategy};
 use crate::action::{
     BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest,
-    Program, Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
+    Modules, Program, Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
 };
 use base::locale::Locale;
 use models::{ModelUse, Operation, ToolOffer};
@@ -227,6 +227,7 @@ fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) ->
         environment: command.environment.clone(),
         identity: command.identity.clone(),
         stdin: program_input(method, command, input),
+        modules: if command.module_roots.is_some() { Modules::Unknown } else { Modules::Ignored },
     }
 }
 
@@ -255,12 +256,13 @@ fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'
     let builder = text_or_null(builder, "fixture_model", input.fixture_model)
         .literal(",\"context_length\":")
         .raw("context_length", number(input.context_length));
-    match version {
+    let builder = match version {
         RequestVersion::One => builder,
         RequestVersion::Two => with_session(builder, &input.session),
-    }
-    .literal("}")
-    .build()
+    };
+    // Requests of methods without the setting stay the same to the byte.
+    let builder = if command.module_roots.is_some() { builder.literal(",\"modules\":true") } else { builder };
+    builder.literal("}").build()
 }
 
 /// Adds the keys of version 2: what an agent's own compactor would know. The compression is always forced, as by a

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use crate::compress::MethodName;
 use crate::parts::PartNumber;
 use crate::pipeline::{OpenError, Problems};
 use crate::plan::PrepareError;
@@ -46,6 +47,9 @@ pub enum EvaluationError {
     /// A part uses batches, but its folder may be gone before the batches end.
     #[error("{}", say!("a part cannot send requests to `{model}` in batches", "分片不能以批次向 `{model}` 发送请求"))]
     BatchedPart { model: ModelRef },
+    /// A method's outputs can be found only in the cache that they were made in.
+    #[error("{}", say!("the method `{method}` has inputs_from = \"modules\" and cannot run in parts", "方法 `{method}` 设置了 inputs_from = \"modules\"，不能分片运行"))]
+    ModulesInParts { method: MethodName },
     /// Another process runs the same part.
     #[error("{}", say!("part {part} is being run already: {error}", "分片 {part} 已在运行：{error}"))]
     PartIsRunning { part: PartNumber, error: LabelWriterError },

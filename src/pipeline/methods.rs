@@ -68,8 +68,8 @@ impl StrategyKind {
             }
             StrategyKind::Opaque => &["model"],
             StrategyKind::Command => &[
-                "command", "model", "inputs", "env", "secrets", "identity", "deterministic", "protocol", "workers",
-                "start_timeout_s", "timeout_s", "target_tokens",
+                "command", "model", "inputs", "inputs_from", "module_roots", "env", "secrets", "identity",
+                "deterministic", "protocol", "workers", "start_timeout_s", "timeout_s", "target_tokens",
             ],
             StrategyKind::Rule(BuiltInStrategy::Mask { .. }) => &["keep_results", "target_tokens"],
             StrategyKind::Rule(

@@ -6,6 +6,7 @@
 
 mod excerpt;
 mod problem;
+mod module_files;
 mod model;
 mod matrix;
 mod coordinate;
@@ -39,6 +40,7 @@ pub use model::{
     AnswererIx, Book, FixtureDigests, FixtureIx, Generator, Injection, InjectionIx, JudgeIx, LoadedFixture, MethodIx,
     Pipeline, PipelineSettings, PointIx, ProbeIx, RuleSource, Runs, SourceFile, TailMode,
 };
+pub use module_files::{ModuleFault, ModuleFiles, TakenModules};
 pub use open::{OpenError, OpenRequest, Opened, open};
 pub use paths::{ProjectPaths, project_paths};
 pub use problem::{Problem, Problems, RenderedProblem, Severity, list, suggest};

@@ -11,7 +11,7 @@ use super::file::{Located, StringList};
 use super::problem::Problem;
 use super::providers::duration;
 use super::secrets::{is_key, is_variable};
-use super::sources::{Pattern, describe_error, out_of_bounds};
+use super::sources::{Pattern, describe_error, out_of_bounds, shown};
 use super::validation::ValidationContext;
 use crate::action::Digest;
 use crate::compress::{CommandSpec, Protocol, RequestVersion};
@@ -50,7 +50,9 @@ pub(super) fn command(
     };
     reject_keys(context, table.value.command.as_ref());
     warn_of_missing_program(context, table.value.command.as_ref());
-    if table.value.inputs.is_none() {
+    let protocol = protocol(context, table);
+    let module_roots = module_roots(context, table, protocol);
+    if table.value.inputs.is_none() && module_roots.is_none() {
         let help = word(
             "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale",
             "请列出程序的文件，inputs = [\"tools/**/*.py\"]：其中有改动，旧输出就过期",
@@ -75,7 +77,8 @@ pub(super) fn command(
         secrets,
         identity: table.value.identity.as_ref().map(|identity| identity.value.clone()),
         deterministic: table.value.deterministic.as_ref().is_some_and(|yes| yes.value),
-        protocol: protocol(context, table),
+        module_roots,
+        protocol,
         timeout: duration(table.value.timeout_s.as_ref(), COMMAND_TIMEOUT, context.file, &mut context.problems),
     })
 }
@@ -106,6 +109,71 @@ fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>)
     }
     let version = if declared == ProtocolName::Two { RequestVersion::Two } else { RequestVersion::One };
     Protocol::Once { version }
+}
+
+/// The folders besides the pipeline's that the program's modules may lie in; `None` if its outputs do not depend on
+/// modules.
+fn module_roots(
+    context: &mut ValidationContext<'_>,
+    table: &Located<CompressTable>,
+    protocol: Protocol,
+) -> Option<Vec<String>> {
+    let CompressTable { inputs_from, module_roots, .. } = &table.value;
+    let Some(from) = inputs_from else {
+        if let Some(roots) = module_roots {
+            let help =
+                word("add inputs_from = \"modules\", or leave it out", "请加上 inputs_from = \"modules\"，或省略此键");
+            context.error(
+                &roots.key,
+                word(
+                    "`module_roots` says where the modules lie that `inputs_from` asks for",
+                    "`module_roots` 指明 `inputs_from` 所要的模块在哪里",
+                ),
+                help,
+            );
+        }
+        return None;
+    };
+    context.choice("inputs_from", Some(from), &[("modules", ())])?;
+    if protocol.request_version() == RequestVersion::One {
+        let help = word(
+            "add protocol = 2 or protocol = \"lines\", or list the files under `inputs` in place of it",
+            "请加上 protocol = 2 或 protocol = \"lines\"，或改为在 `inputs` 中列出文件",
+        );
+        context.error(
+            &from.place,
+            word(
+                "inputs_from = \"modules\" needs a program that is asked for its modules",
+                "inputs_from = \"modules\" 需要能向其询问模块的程序",
+            ),
+            help,
+        );
+    }
+    let written = module_roots.as_ref().map(|roots| roots.value.as_slice()).unwrap_or_default();
+    let mut roots: Vec<String> = written.iter().filter_map(|root| module_root(context, root)).collect();
+    roots.sort();
+    roots.dedup();
+    Some(roots)
+}
+
+/// A folder in the form that paths of modules begin with: relative, with `/`. One that cannot be used is reported.
+fn module_root(context: &mut ValidationContext<'_>, root: &Located<String>) -> Option<String> {
+    let (path, folder) = (Path::new(&root.value), context.reader.folder());
+    let why = if path.is_absolute() {
+        word("it is an absolute path, which no other machine has", "这是绝对路径，其他机器上没有")
+    } else if context.reader.is_out_of_bounds(path) {
+        out_of_bounds()
+    } else if !folder.join(path).is_dir() {
+        word("there is no such folder", "没有这个文件夹")
+    } else {
+        return Some(shown(path));
+    };
+    let help = word(
+        "module_roots = [\"../my-agent\"]: folders relative to that of the pipeline",
+        "module_roots = [\"../my-agent\"]：相对于 pipeline.toml 所在文件夹的文件夹",
+    );
+    context.error(&root.place, say!("`{}` cannot be used: {why}", "不能使用 `{}`：{why}", root.value), help);
+    None
 }
 
 /// As many workers as there are processors, and at most four.

@@ -39,7 +39,7 @@ struct RubricFile {
 }
 
 /// Keys that take one of a few words: the table, the key, the words.
-fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 8] {
+fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 9] {
     [
         ("cache", "remote_mode", vec!["read", "write"]),
         ("pipeline", "locale", vec!["en", "zh"]),
@@ -48,6 +48,7 @@ fn choices() -> [(&'static str, &'static str, Vec<&'static str>); 8] {
         ("providers/additionalProperties", "kind", Dialect::ALL.map(Dialect::name).to_vec()),
         ("compress/items", "strategy", strategies().collect()),
         ("compress/items", "placement", PromptPlacement::ALL.map(|p| p.name()).to_vec()),
+        ("compress/items", "inputs_from", vec!["modules"]),
         ("answer/items", "truncated_replies", vec!["grade", "fail"]),
     ]
 }

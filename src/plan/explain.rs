@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
-use crate::action::{Digest, InputChange, InputPart, SourceRef, Sources};
+use crate::action::{Digest, InputChange, InputPart, SourceRef, Sources, module_path, package_name};
 use base::locale::word;
 use base::named_enum;
 use base::say;
@@ -33,6 +33,8 @@ named_enum! {
         Setting = "setting",
         Rubric = "rubric",
         CommandFile = "command input file",
+        /// A file or a package that a program said it had loaded.
+        Module = "loaded module",
         Span = "fixture span",
         Probe = "probe text",
         /// It waits for a stale action above it, or was made from an earlier output of that action.
@@ -55,6 +57,7 @@ impl StaleCause {
             StaleCause::Setting => "设置",
             StaleCause::Rubric => "评分细则",
             StaleCause::CommandFile => "命令的输入文件",
+            StaleCause::Module => "加载的模块",
             StaleCause::Span => "样本片段",
             StaleCause::Probe => "问题文字",
             StaleCause::Upstream => "上游输出有变",
@@ -272,6 +275,7 @@ fn role(part: &str) -> InputRole {
             Some(("items", _)) => InputRole::Of(StaleCause::Upstream),
             Some(("messages", _)) => InputRole::Of(StaleCause::Span),
             Some(("file", _)) => InputRole::Of(StaleCause::CommandFile),
+            Some(("module" | "package", _)) => InputRole::Of(StaleCause::Module),
             _ => InputRole::Of(StaleCause::Setting),
         },
     }
@@ -292,6 +296,10 @@ fn words(kind: StaleCause, change: &InputChange, current: &CurrentSources<'_>) -
             _ => part.to_owned(),
         },
         StaleCause::CommandFile => part.strip_prefix("file ").unwrap_or(part).to_owned(),
+        StaleCause::Module => match (module_path(part), package_name(part)) {
+            (Some(path), _) => path.to_owned(),
+            (None, name) => values(&say!("package {}", "软件包 {}", name.unwrap_or(part)), change),
+        },
         StaleCause::Upstream => match part.split_once(' ') {
             Some(("items", _)) => word("previous compaction", "前一次压缩").to_owned(),
             _ => part.replace('_', " "),

@@ -10,6 +10,7 @@ mod reach;
 mod reading;
 mod recovery;
 mod outputs;
+mod modules;
 mod status;
 mod side_tasks;
 mod rule_contexts;
@@ -24,6 +25,7 @@ pub use explain::{Explainer, StaleCause, StaleExplanation, touches_messages, tou
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
 pub use frontier::Frontier;
 pub use lines::{DiffSide, Hunk, changed_lines, changed_places, hunks};
+pub use modules::{MadeOutput, changes_since, made_output};
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use prepare::{Action, PrepareError, Preparer, probe_of};
 pub use reach::{ReachableEntries, reachable};

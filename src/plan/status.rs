@@ -2,11 +2,12 @@
 
 use crate::action::{Digest, InputChange, Repetition, Stage};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, Refresh};
-use crate::pipeline::{CellCoordinate, Place};
+use crate::pipeline::{CellCoordinate, Pipeline, Place};
 use base::units::Tokens;
 use models::{Dialect, longest_reply};
 use store::cache::{EntryStatus, Lookup, Record, RemovalReason};
 
+use super::modules::{changes_since, find_fitting, find_nearest, has_unknown_modules};
 use super::prepare::{Action, Preparer};
 use super::reading::{Output, PARSER_VERSION, RawBody, read_output};
 use super::task::{Resolved, Task};
@@ -47,7 +48,11 @@ pub enum ActionStatus {
 
 /// Looks for the output of an action.
 pub fn look_up<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Action, refresh: &Refresh) -> ActionStatus {
-    let record = lookup.find(&action.key).or_else(|| under_lower_limit(lookup, preparer, action));
+    let record = match lookup.find(&action.key) {
+        _ if has_unknown_modules(action) => find_fitting(lookup, preparer.pipeline(), action),
+        Some(record) => Some(record),
+        None => under_lower_limit(lookup, preparer, action),
+    };
     match record.filter(|record| !refresh.replaces(record)) {
         Some(record) => status_of(lookup, preparer, &action.task, record),
         None => ActionStatus::Stale,
@@ -113,6 +118,7 @@ fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: R
 /// where there was one.
 pub fn reason<L: Lookup>(
     lookup: &L,
+    pipeline: &Pipeline,
     action: &Action,
     coordinate: &EntryCoordinate,
     refresh: &Refresh,
@@ -120,11 +126,22 @@ pub fn reason<L: Lookup>(
     if refresh.has(action.stage) {
         return (StaleReason::Refreshed, None);
     }
-    let known = match lookup.find(&action.key).map(|record| record.status) {
+    let (mut key, mut record) = (action.key, lookup.find(&action.key));
+    if has_unknown_modules(action) {
+        let latest = lookup.latest(&coordinate.digest(action.stage));
+        key = latest.unwrap_or(key);
+        let fitting = find_fitting(lookup, pipeline, action);
+        let nearest = find_nearest(lookup, pipeline, action, latest);
+        match nearest.filter(|_| fitting.is_none()) {
+            Some(old) => return (StaleReason::Changed(changes_since(pipeline, action, &old)), Some(old)),
+            None => record = fitting.or(record),
+        }
+    }
+    let known = match record.map(|record| record.status) {
         Some(EntryStatus::Failed { class, .. }) => Some(StaleReason::Failed { class: class.to_string() }),
         Some(EntryStatus::Malformed { .. }) => Some(StaleReason::Unreadable),
         Some(EntryStatus::Unparsed | EntryStatus::Output { .. }) => Some(StaleReason::Damaged),
-        None => lookup.removed(&action.key).map(|removal| match removal {
+        None => lookup.removed(&key).map(|removal| match removal {
             RemovalReason::Pruned => StaleReason::Pruned,
             RemovalReason::Damaged => StaleReason::Damaged,
         }),
@@ -133,7 +150,7 @@ pub fn reason<L: Lookup>(
         return (known, None);
     }
     let Some(old) = earlier(lookup, coordinate, action.stage) else { return (StaleReason::NeverRun, None) };
-    let changes = action.inputs().changes_since(&old.inputs);
+    let changes = changes_since(pipeline, action, &old);
     if changes.is_empty() { (StaleReason::NeverRun, None) } else { (StaleReason::Changed(changes), Some(old)) }
 }
 

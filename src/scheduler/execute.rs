@@ -11,15 +11,15 @@ use serde::de::DeserializeOwned;
 
 use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
-use super::prefixes::SharedPrefixes;
+use super::prefixes::{SharedPrefixes, at_paragraph};
 use super::program::{ProgramOutput, Programs};
 use crate::action::{Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work};
 use crate::answer;
 use crate::compress::{self, CommandSpec, Strategy};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
 use crate::plan::{
-    self, Action, CurrentSources, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer, RawBody, Resolved,
-    Task, Unreadable,
+    self, Action, CurrentSources, MadeOutput, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer,
+    RawBody, Resolved, Task, Unreadable,
 };
 use crate::results::{Blame, FailedAction};
 use crate::stand_in;
@@ -226,9 +226,11 @@ impl Executor<'_> {
         let spec = self.command(action);
         let spec = spec.ok_or_else(|| self.failure(action, Blame::Infrastructure, missing))?;
         self.budget.check().map_err(ExecutionError::OverBudget)?;
-        let began = Instant::now();
         // A method answers for its compressor; a search belongs to none.
         let blame = if matches!(action.task, Task::Compress(_)) { Blame::Method } else { Blame::Infrastructure };
+        let unchanged = self.preparer.pipeline().module_files.check(spec);
+        unchanged.map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
+        let began = Instant::now();
         match self.programs.run(spec, Bytes::copy_from_slice(stdin.as_bytes())).await {
             Ok(output) => self.store_program_output(action, spec, output).await,
             Err(error) => {
@@ -241,12 +243,13 @@ impl Executor<'_> {
     }
 
     /// Stores what a program returned, with what its requests cost: as it says, else by the price of its model. Where
-    /// neither is known, the cost is unknown.
+    /// neither is known, the cost is unknown. If a module has changed meanwhile, nothing is
+    /// stored.
     async fn store_program_output(
         &self,
         action: &Action,
         spec: &CommandSpec,
-        ProgramOutput { stdout, elapsed, .. }: ProgramOutput,
+        ProgramOutput { stdout, started, elapsed, .. }: ProgramOutput,
     ) -> Result<ExecutedOutput, ExecutionError> {
         let output = self.read_output(action, BodyFormat::Local, &stdout);
         let reported = output.as_ref().ok().and_then(Output::usage);
@@ -255,9 +258,15 @@ impl Executor<'_> {
         if reported.is_some() || spec.model.is_some() || !spec.secrets.is_empty() {
             self.budget.charge(usage.calls.unwrap_or(0), usage.tokens, cost);
         }
-        let meta = EntryMeta { usage: usage.tokens, cost, ..self.describe(action, elapsed) };
-        let record = self.store.put_reply(action.key, &meta.header(), stdout).await?;
-        self.note_read(action, record, output)
+        let pipeline = self.preparer.pipeline();
+        let made = plan::made_output(pipeline, action, spec, stdout, started);
+        let MadeOutput { action: made, stdout, sources, fault } =
+            made.map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
+        let mut meta = EntryMeta { usage: usage.tokens, cost, ..self.describe(&made, elapsed) };
+        meta.sources.0.extend(sources.0);
+        let record = self.store.put_reply(made.key, &meta.header(), stdout).await?;
+        pipeline.module_files.note_output(action.key, made.key);
+        self.note_read(&made, record, output.and_then(|output| fault.map_or(Ok(output), |fault| Err(fault.into()))))
     }
 
     async fn compute(&self, action: &Action, work: &Computation) -> Result<ExecutedOutput, ExecutionError> {
@@ -582,15 +591,4 @@ impl Executor<'_> {
 /// Whether a reply that the token limit cut off is an output: of an answer, which is graded or not as its answerer wants it.
 fn takes_truncated(action: &Action) -> bool {
     matches!(action.task, Task::Answer(_))
-}
-
-/// Splits a text at the last blank line in its first `shared` bytes, which several requests share, because a provider's
-/// prompt cache ends at a turn. Dialects join turns of one speaker by a blank line again.
-fn at_paragraph(text: &str, shared: usize) -> (Option<&str>, &str) {
-    const BLANK_LINE: &str = "\n\n";
-    let end = text.get(..shared).filter(|shared| shared.len() < text.len()).and_then(|text| text.rfind(BLANK_LINE));
-    match end.map(|end| (&text[..end], &text[end + BLANK_LINE.len()..])) {
-        Some((before, after)) if !before.trim().is_empty() => (Some(before), after),
-        _ => (None, text),
-    }
 }

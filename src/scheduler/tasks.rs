@@ -190,7 +190,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         self.release(action);
         self.resolve(task, fresh.resolved, Some(fresh.output), stats)?;
         for sharer in sharers {
-            self.cells.note_used(&sharer, action, action.key);
+            self.cells.note_used(&sharer, action, fresh.resolved.key);
             stats.emit(&Event::Shared { stage: sharer.stage() })?;
             self.resolve(&sharer, fresh.resolved, None, stats)?;
         }

@@ -209,12 +209,20 @@ fn expect_chinese_finding(project: &Project, words: &str, names: &BTreeSet<Strin
     }
 }
 
+/// A method whose modules are inputs.
+fn modules(protocol: &str, roots: &str) -> String {
+    format!(
+        "strategy = \"command\"\ncommand = [\"sh\"]\nprotocol = {protocol}\ninputs_from = \"modules\"\n\
+         module_roots = [{roots}]"
+    )
+}
+
 #[test]
 fn rarer_findings_of_a_pipeline_are_said_in_chinese_alone() {
     let (project, _) = project();
     let names = words_of(
         "strategy command provider model kind base url shell text object name language never not prohibition http https \
-         inputs chat path prompt summary api true criteria anchors recall artifact",
+         inputs chat path prompt summary api true criteria anchors recall artifact modules protocol lines agent",
     );
     project.write("rubric.toml", "[[criteria]]\nid = \"a\"\ndimension = \"speed\"\nweight = 0\napplies_to = []\n");
     project.write(
@@ -227,13 +235,18 @@ fn rarer_findings_of_a_pipeline_are_said_in_chinese_alone() {
     let full = "strategy = \"full\"";
     let with = |key: &str| format!("{full}\n{key}");
     let before_judge = |tables: &str| format!("{tables}\n\n[[judge]]");
-    let edits: [(&str, String, &str); 19] = [
+    let edits: [(&str, String, &str); 24] = [
         (full, String::new(), "没有 strategy"),
         (full, with("keep_results = 2"), "不接受 `keep_results`"),
         (full, with("answerers = [\"nobody\"]"), "没有作答模型 `nobody`"),
         (full, "strategy = \"command\"".to_owned(), "需要一个要运行的程序"),
         (full, "strategy = \"command\"\ncommand = [\"no-such-program\"]".to_owned(), "此处没有程序"),
         (full, "preset = \"codex\"\nmodel = \"lexical\"".to_owned(), "预设只有形式而没有提示词"),
+        (full, modules("2", "\"/agent\""), "是绝对路径"),
+        (full, modules("2", "\"../agent\""), "在项目文件夹之外"),
+        (full, modules("2", "\"agent\""), "没有这个文件夹"),
+        (full, modules("1", ""), "请加上 protocol = 2"),
+        (full, modules("2", "").replace("inputs_from = \"modules\"\n", ""), "`inputs_from` 所要的模块"),
         (full, "strategy = \"truncate\"".to_owned(), "需要 `target_tokens`"),
         ("strategy = \"regenerative\"", "strategy = \"regenerative\"\nextract = \"<s>\"".to_owned(), "这不是标签名"),
         ("runs     = 3", "runs     = 2000".to_owned(), "至多为 1000"),
@@ -306,6 +319,26 @@ fn what_a_program_did_wrong_is_said_in_chinese() {
         ("exit 3", "退出码 3 结束"),
     ] {
         project.write("mine.sh", &format!("cat >/dev/null; {script}\n"));
+        let ended = project.expect(5, "run --label a --runs 1 --methods extract --replace --no-progress");
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert_eq!(english(&prose(&ended.stderr), &own), Vec::<String>::new(), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn modules_that_cannot_be_inputs_are_said_in_chinese() {
+    let (project, _) = project();
+    let program = "strategy = \"command\"\ncommand = [\"sh\", \"mine.sh\"]\nprotocol = 2\ninputs_from = \"modules\"";
+    project.edit("pipeline.toml", "strategy = \"extract\"\ntarget_tokens = 2000", program);
+    let mut own = facts(&project);
+    own.extend(words_of("mine modules packages name version path serve agent"));
+    for (answer, words) in [
+        ("{\"summary\":\"s\"}", "应答没有列出程序已加载的内容"),
+        ("{\"summary\":\"s\",\"modules\":[{}],\"packages\":[]}", "模块列表中有一项没有 `path`"),
+        ("{\"summary\":\"s\",\"modules\":[{\"path\":\"/dev/null\"}],\"packages\":[]}", "程序加载了 `/dev/null`"),
+        ("{\"summary\":\"s\",\"modules\":[{\"path\":\"gone\"}],\"packages\":[]}", "没有这个文件"),
+    ] {
+        project.write("mine.sh", &format!("cat >/dev/null; echo '{answer}'\n"));
         let ended = project.expect(5, "run --label a --runs 1 --methods extract --replace --no-progress");
         assert!(ended.stderr.contains(words), "{}", ended.stderr);
         assert_eq!(english(&prose(&ended.stderr), &own), Vec::<String>::new(), "{}", ended.stderr);

@@ -1,16 +1,18 @@
 //! Reads the output of the user's own program (the command protocol).
 
 mod messages;
+mod modules;
 mod usage;
 
 use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::fault::{CompressFault, Warning};
+use base::locale::word;
 use base::text::shortened;
 use sessions::transcript::Message;
 
-use base::locale::word;
+pub use modules::{ListedModules, ListedPackage, split_modules};
 pub use usage::ProgramUsage;
 
 /// What a program returned, checked.
@@ -75,6 +77,10 @@ pub(super) fn read(stdout: &[u8]) -> Result<Returned, CompressFault> {
     let notes = archive.as_ref().map(messages::read_archive).transpose()?;
     if is_unchanged {
         warnings.push(Warning::NotCompressed);
+    }
+    // A program may list its modules unasked. If it was asked for them, they were taken out before.
+    for list in ["modules", "packages"] {
+        object.remove(list);
     }
     warnings.extend(object.keys().map(|key| Warning::UnknownKey(key.clone())));
     let previous = previous_of([(name, Some(body)), ("state", state), ("archive", archive)]);

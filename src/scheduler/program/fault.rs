@@ -1,7 +1,7 @@
 //! The result of a request to a program: its output, or why there is none.
 
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
@@ -87,6 +87,8 @@ pub(in crate::scheduler) struct ProgramOutput {
     pub(in crate::scheduler) stdout: Bytes,
     /// What it wrote to standard error meanwhile; of a long text the end.
     pub(super) stderr: String,
+    /// A time just before the process that answered was started.
+    pub(in crate::scheduler) started: SystemTime,
     /// From the request to the answer; the start of a worker is not part of it.
     pub(in crate::scheduler) elapsed: Duration,
 }

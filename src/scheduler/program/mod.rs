@@ -8,7 +8,7 @@ mod worker;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
 
@@ -40,9 +40,9 @@ impl Programs {
         let output = match spec.protocol {
             Protocol::Lines { .. } => self.pool(spec).ask(spec, stdin).await?,
             Protocol::Once { .. } => {
-                let began = Instant::now();
+                let (began, started) = (Instant::now(), SystemTime::now());
                 let (stdout, stderr) = process::run(spec, stdin).await?;
-                ProgramOutput { stdout, stderr, elapsed: began.elapsed() }
+                ProgramOutput { stdout, stderr, started, elapsed: began.elapsed() }
             }
         };
         self.note(spec, &output.stderr);

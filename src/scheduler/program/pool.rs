@@ -66,7 +66,8 @@ impl WorkerPool {
         let began = Instant::now();
         // A worker whose request fails is dropped: nobody knows what it would write next.
         let stdout = worker.ask(&stdin, spec.timeout).await?;
-        let output = ProgramOutput { stdout, stderr: worker.take_stderr(), elapsed: began.elapsed() };
+        let output =
+            ProgramOutput { stdout, stderr: worker.take_stderr(), started: worker.started, elapsed: began.elapsed() };
         if worker.is_too_large() {
             self.note_replaced(&WorkerFault::TooLarge(self.memory_limit >> 20));
         } else {

@@ -35,6 +35,7 @@ fn spec(script: &str) -> CommandSpec {
         environment: Vec::new(),
         secrets: Vec::new(),
         identity: None,
+        module_roots: None,
         protocol: Protocol::Lines { workers: NonZeroU32::MIN, start_timeout: Duration::from_secs(20) },
         deterministic: false,
         timeout: Duration::from_secs(20),

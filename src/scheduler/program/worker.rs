@@ -1,7 +1,7 @@
 //! One worker: a process that reads a request a line and writes an answer a line, one at a time.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -22,6 +22,8 @@ const MEMORY_CHECK: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Worker {
     program: String,
+    /// A time just before the process was started.
+    pub(super) started: SystemTime,
     child: Child,
     group: ProcessGroup,
     requests: ChildStdin,
@@ -39,6 +41,7 @@ impl Worker {
         memory_limit: u64,
     ) -> Result<Worker, ProgramError> {
         let program = spec.argv.join(" ");
+        let started = SystemTime::now();
         let mut child = start(spec).map_err(|source| ProgramError::Start { program: program.clone(), source })?;
         let group = ProcessGroup::from_child(&child);
         let (Some(requests), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
@@ -47,7 +50,7 @@ impl Worker {
         let errors = Arc::new(Mutex::new(String::new()));
         tokio::spawn(keep_end(child.stderr.take(), Arc::clone(&errors)));
         let answers = BufReader::new(answers);
-        let mut worker = Worker { program, child, group, requests, answers, errors, asked: 0, memory_limit };
+        let mut worker = Worker { program, started, child, group, requests, answers, errors, asked: 0, memory_limit };
         let greeting = tokio::time::timeout(patience, worker.read_first_line()).await;
         match greeting {
             Err(_) => Err(worker.fault(WorkerFault::NotReady(patience.as_secs()))),

@@ -68,6 +68,8 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
             word("watching", "监视中"),
             say!("{}; Ctrl-C ends it", "{}；Ctrl-C 结束", count(files.seen.len() as u64, Noun::File)),
         ));
+        // The run has found out what programs load.
+        files.follow(&pipeline);
         let edited = files.wait_for_edit(&pipeline.folder);
         console.note(&console.labelled(TextStyle::Strong, word("edited:", "改动："), edited.join(", ")));
     }
@@ -137,7 +139,7 @@ impl WatchedFiles {
             Strategy::Command(command) => command.files.iter().map(|(file, _)| command.folder.join(file)).collect(),
             _ => Vec::new(),
         });
-        let listed: Vec<PathBuf> = data.chain(programs).collect();
+        let listed: Vec<PathBuf> = data.chain(programs).chain(pipeline.module_files.paths()).collect();
         let folders = listed.iter().filter_map(|file| Some((file.parent()?.to_owned(), file.extension()?.to_owned())));
         self.folders.extend(folders);
         let sources = pipeline.sources.iter().map(|source| folder.join(&source.path));

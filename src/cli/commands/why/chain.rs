@@ -9,7 +9,7 @@ use crate::entries::{EntryCoordinate, EntryLookup, EntryMeta, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
     Action, ActionStatus, CurrentSources, Explainer, Frontier, Preparer, StaleExplanation, StaleReason, TaskOutcome,
-    cell_coordinate, follow, hunks, look_up, reason, touches_messages, touches_probe,
+    cell_coordinate, changes_since, follow, hunks, look_up, reason, touches_messages, touches_probe,
 };
 use crate::results::FailedAction;
 use store::cache::{CacheSnapshot, Lookup, Record};
@@ -58,6 +58,7 @@ struct ChainPlace {
 
 /// An action of the current project.
 struct CurrentAction<'p> {
+    pipeline: &'p Pipeline,
     point: u32,
     action: Action,
     coordinate: EntryCoordinate,
@@ -151,7 +152,7 @@ fn walk<'p>(
         let current = CurrentSources::new(pipeline, &task);
         let point = place.point.0;
         let of_chain = ChainPlace { stage: action.stage, point, step: place.step };
-        found.insert(of_chain, CurrentAction { point, action, coordinate, cached, current });
+        found.insert(of_chain, CurrentAction { pipeline, point, action, coordinate, cached, current });
     }
     found
 }
@@ -184,11 +185,12 @@ impl StepComparison<'_> {
         }
         let differs = match old.filter(|_| key != Some(now.action.key)) {
             Some(old) => {
-                let reason = StaleReason::Changed(now.action.inputs().changes_since(&old.inputs));
+                let reason = StaleReason::Changed(changes_since(now.pipeline, &now.action, old));
                 self.differs(now, &reason, Some(old))
             }
             None => {
-                let (reason, old) = reason(self.snapshot, &now.action, &now.coordinate, &Refresh::default());
+                let (reason, old) =
+                    reason(self.snapshot, now.pipeline, &now.action, &now.coordinate, &Refresh::default());
                 self.differs(now, &reason, old.as_ref())
             }
         };
