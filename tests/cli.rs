@@ -19,6 +19,7 @@ mod cli {
     mod bad_input;
     mod batch_kills;
     mod batches;
+    mod blanks;
     mod blinding;
     mod budgets;
     #[cfg(unix)]

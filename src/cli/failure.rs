@@ -13,6 +13,7 @@ use crate::scheduler::{BudgetReached, RunError};
 use base::files::{FileError, Shortage, system_words};
 use base::locale::word;
 use base::say;
+use base::shell::shell_word;
 use base::units::Usd;
 use store::cache::CacheError;
 use store::remote::{RemoteError, SettingsError};
@@ -404,8 +405,9 @@ fn refused_writer(error: LabelWriterError) -> Failure {
             ))
         }
         LabelWriterError::Protected(label) => Some(say!(
-            "{other}   keeps both; `compeval labels protect --off {label}` lifts the protection",
-            "{other}   两者都保留；`compeval labels protect --off {label}` 解除保护"
+            "{other}   keeps both; `compeval labels protect --off {}` lifts the protection",
+            "{other}   两者都保留；`compeval labels protect --off {}` 解除保护",
+            shell_word(label.as_str())
         )),
         _ => None,
     };

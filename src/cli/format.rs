@@ -126,14 +126,6 @@ pub(crate) fn cost(usd: Option<Usd>) -> String {
     usd.map_or_else(|| word("cost unknown", "费用未知").to_owned(), |usd| usd.to_string())
 }
 
-/// A word as a shell takes it.
-pub(crate) fn shell_word(word: &str) -> String {
-    if !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c)) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 /// Seconds as people say them.
 pub(crate) fn duration(seconds: f64) -> String {
     if seconds < 1.0 {
@@ -206,12 +198,6 @@ pub(crate) fn percent(share: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn words_survive_a_shell() {
-        let words = ["--label=a", "two words", "it's", ""].map(shell_word);
-        assert_eq!(words, ["--label=a", "'two words'", r"'it'\''s'", "''"]);
-    }
 
     #[test]
     fn sizes_and_ages_have_their_largest_unit() {

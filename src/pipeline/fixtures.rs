@@ -16,6 +16,7 @@ use crate::probe::{Bank, FindingKind, ParsedBank, check_bank};
 use base::fault::Fault;
 use base::locale::word;
 use base::say;
+use base::shell::shell_word;
 use lexical::facts::History;
 use sessions::references::PATTERNS;
 use sessions::transcript::{Fixture, Message, ParsedFixture, ends_of_spans, estimate_tokens};
@@ -91,9 +92,10 @@ impl FixtureLoader<'_> {
                         "样本 `{name}` 没有题库，略去不用"
                     ));
                     let help = say!(
-                        "write {}/{name}{BANK}, or let a model: `compeval probes generate {name}`",
-                        "请写 {}/{name}{BANK}，或让模型写：`compeval probes generate {name}`",
-                        self.bank_folder()
+                        "write {}/{name}{BANK}, or let a model: `compeval probes generate {}`",
+                        "请写 {}/{name}{BANK}，或让模型写：`compeval probes generate {}`",
+                        self.bank_folder(),
+                        shell_word(name)
                     );
                     self.problems.push(problem.help(help));
                     left_out.push(name.clone());

@@ -19,6 +19,7 @@ pub mod http;
 pub mod locale;
 pub mod message;
 pub mod redaction;
+pub mod shell;
 pub mod text;
 pub mod threads;
 pub mod tokens;

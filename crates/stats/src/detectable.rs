@@ -1,7 +1,7 @@
 //! The smallest true difference that would be found in 80% of repetitions.
 //!
 //! A difference is found if it is significant and at least the margin. The usual formula, (t(1−α/2) + t(.8)) · se (Bloom
-//! 1995, Evaluation Review 19), takes the standard error as known: of the differences that it names, 67 to 81% are found.
+//! 1995, Evaluation Review 19), takes the standard error as known, so fewer than 80% of the differences that it names are found.
 //! Here every repetition has a standard error of its own, and one that was estimated from the data is itself uncertain.
 
 use super::distribution::{StudentT, normal_cdf};

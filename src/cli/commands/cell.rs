@@ -10,7 +10,7 @@ use crate::answer::OPEN_BOOK;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::needed::print_contexts;
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, display_width, left, right, shell_word};
+use crate::cli::format::{Noun, count, display_width, left, right};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::results::{
@@ -19,6 +19,7 @@ use crate::results::{
 };
 use base::locale::word;
 use base::say;
+use base::shell::shell_word;
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {
@@ -175,9 +176,10 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
     let text = if manifest.outcome != Outcome::Complete {
         let cells: u64 = manifest.design.methods.iter().map(|method| manifest.design.cells_of(method)).sum();
         say!(
-            "`{label}` has {} of {cells} judged cells; `compeval run --label {label}` continues it",
-            "`{label}` 的 {cells} 个单元中有 {} 个已评分；`compeval run --label {label}` 继续",
-            folder.row_count().unwrap_or_default()
+            "`{label}` has {} of {cells} judged cells; `compeval run --label {}` continues it",
+            "`{label}` 的 {cells} 个单元中有 {} 个已评分；`compeval run --label {}` 继续",
+            folder.row_count().unwrap_or_default(),
+            shell_word(label)
         )
     } else if let Some(beside) = incomplete_beside(folder) {
         say!(

@@ -16,6 +16,7 @@ use crate::pipeline::{Adapter, PIPELINE_FILE, declares_method, in_language, list
 use base::files::{FileError, read_text, write_whole};
 use base::locale::{Locale, word};
 use base::say;
+use base::shell::shell_word;
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
@@ -150,7 +151,7 @@ fn place_flag(common: &Common, dir: &Path) -> String {
     }
     let text = parts.display().to_string();
     let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+~:\\".contains(c));
-    if is_plain { format!(" -C {text}") } else { format!(" -C '{}'", text.replace('\'', "'\\''")) }
+    if is_plain { format!(" -C {text}") } else { format!(" -C {}", shell_word(&text)) }
 }
 
 /// A path without `.` components; `.` for the current folder.

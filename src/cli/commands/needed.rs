@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use crate::cli::command_line::CommandLine;
-use crate::cli::format::{Noun, cost, count, or_dash, shell_word};
+use crate::cli::format::{Noun, cost, count, or_dash};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::measure::{NeedState, RecallCaveat};
 use crate::results::{ContextReference, ContextRow};
 use base::locale::word;
 use base::say;
+use base::shell::shell_word;
 use base::units::Usd;
 
 /// The number of lost references that are listed for a judged cell; `show` without answers lists all.

@@ -24,6 +24,7 @@ use crate::plan::{
 use crate::results::{Design, DesignChange, FalseFactCheck, Label, ResultsFolder};
 use base::locale::word;
 use base::say;
+use base::shell::shell_word;
 
 use models::{Lane, ModelUse, Prices};
 use stats::REGRADED_ANSWERS;
@@ -236,8 +237,9 @@ fn note_label(pipeline: &Pipeline, label: &Label, console: &Console) {
     let change = DesignChange::between(&manifest.design, &Design::from_pipeline(pipeline));
     let obstacle = if published.is_protected() {
         say!(
-            "the results `{label}` are protected; `compeval labels protect --off {label}` lifts the protection",
-            "结果 `{label}` 受保护；`compeval labels protect --off {label}` 解除保护"
+            "the results `{label}` are protected; `compeval labels protect --off {}` lifts the protection",
+            "结果 `{label}` 受保护；`compeval labels protect --off {}` 解除保护",
+            shell_word(label.as_str())
         )
     } else if published.has_rows() && !change.conflicts.is_empty() {
         let earlier = label.earlier(1);

@@ -11,7 +11,6 @@ use crate::cli::browser::open_in_browser;
 use crate::cli::commands::cell::note_partial;
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::shell_word;
 use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::publish;
@@ -21,6 +20,7 @@ use crate::results::{Label, ResultsFolder, SetError, find_results, labels, lock_
 use base::files::write_whole;
 use base::locale::{Locale, word};
 use base::say;
+use base::shell::shell_word;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
@@ -148,7 +148,8 @@ fn pages(results: &Path) -> Vec<(SetLink, Locale)> {
 fn page_of(results: &Path, label: &Label) -> Option<(SetLink, Locale)> {
     let folder = ResultsFolder::new(results, label);
     let manifest = folder.manifest().ok().filter(|_| folder.file(names::HTML).is_file())?;
-    let page = format!("{label}/{}", names::HTML);
+    // An address has no blanks.
+    let page = format!("{}/{}", label.as_str().replace(' ', "%20"), names::HTML);
     Some((SetLink { label: label.to_string(), started: manifest.started, page }, manifest.design.locale))
 }
 

@@ -10,7 +10,7 @@ pub struct Label(String);
 
 /// A name that cannot be a label.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", say!("`{label}` cannot be a label: {why}; expected up to {} letters, digits, `-`, `_`, `.`, `+`, `=` or `@`", "`{label}` 不能作标签：{why}；应为至多 {} 个字母、数字、`-`、`_`、`.`、`+`、`=` 或 `@`" ,
+#[error("{}", say!("`{label}` cannot be a label: {why}; expected up to {} letters, digits, `-`, `_`, `.`, `+`, `=` or `@`, with single blanks between them", "`{label}` 不能作标签：{why}；应为至多 {} 个字母、数字、`-`、`_`、`.`、`+`、`=` 或 `@`，其间可有单个空格" ,
     Label::LONGEST))]
 pub struct LabelError {
     label: String,
@@ -33,8 +33,12 @@ impl Label {
             word("it is too long", "过长")
         } else if text.starts_with(['.', '-']) || text.ends_with('.') {
             word("it begins with `.` or `-`, or ends with `.`", "以 `.` 或 `-` 开头，或以 `.` 结尾")
-        } else if !name.chars().all(|c| c.is_alphanumeric() || "-_.+=@".contains(c)) {
+        } else if name.starts_with(' ') || name.ends_with(' ') || name.contains("  ") {
+            word("it begins or ends with a blank, or holds two in a row", "以空格开头或结尾，或含连续空格")
+        } else if !name.chars().all(|c| c.is_alphanumeric() || "-_.+=@ ".contains(c)) {
             word("it holds a character that is not allowed", "含有不允许的字符")
+        } else if is_device(name) {
+            word("Windows has a device of this name", "它是 Windows 的设备名")
         } else {
             return Ok(Label(text.to_owned()));
         };
@@ -64,6 +68,14 @@ impl Label {
     }
 }
 
+/// Whether Windows takes a file or folder of this name for a device, whatever its extension.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_uppercase();
+    let number = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT")).unwrap_or_default();
+    let is_numbered = matches!(number.chars().collect::<Vec<_>>().as_slice(), ['1'..='9' | '¹' | '²' | '³']);
+    is_numbered || ["CON", "PRN", "AUX", "NUL"].contains(&stem.as_str())
+}
+
 /// `before~1` as `before` and 1.
 fn split_number(text: &str) -> (&str, Option<u32>) {
     let split = text.rsplit_once('~').filter(|(name, digits)| !name.is_empty() && !digits.starts_with(['0', '+']));
@@ -85,7 +97,9 @@ mod tests {
 
     #[test]
     fn plain_names_and_times_are_labels() {
-        for good in ["baseline", "v1.2", "2026-01-02", "新提示词", "a+b=c@d", "before~1"] {
+        let blanks = ["my run", "my run~1", "新 提示词", "a -b"];
+        let plain = ["baseline", "v1.2", "2026-01-02", "新提示词", "a+b=c@d", "before~1", "com10", "con-1"];
+        for good in plain.into_iter().chain(blanks) {
             assert_eq!(Label::new(good).unwrap().as_str(), good);
         }
         let time: jiff::Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
@@ -111,7 +125,16 @@ mod tests {
             "a\\b",
             "a:b",
             "-x",
-            "a b",
+            " a",
+            "a ",
+            "a  b",
+            "a ~1",
+            "a\tb",
+            "a\u{a0}b",
+            "con",
+            "Aux.1",
+            "nul~1",
+            "LPT9",
             "a.",
             "a\n",
             "~1",

@@ -147,7 +147,8 @@ pub(super) fn decode_latest(bytes: &[u8], folder: &str, url: &str) -> Result<Vec
         None => return Err(RemoteError::foreign(url, LATEST)),
     }
     let listed = lines.filter_map(|line| {
-        let (name, bytes) = line.split_once(' ')?;
+        // The name of a record has a label in it, which may have blanks.
+        let (name, bytes) = line.rsplit_once(' ')?;
         let is_below = name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
         let object = ListedObject { name: name.to_owned(), bytes: bytes.parse().ok()?, written: None };
         is_below.then_some(object)
@@ -161,13 +162,14 @@ mod tests {
 
     #[test]
     fn a_listing_is_read_by_folder() {
-        let text = b"compeval listing 1\nindex/aa 12\npacks/bb 34\npacks/cc\npacksdd 5\n";
+        let text = b"compeval listing 1\nindex/aa 12\npacks/bb 34\npacks/cc\npacksdd 5\nparts/my run.1 6\n";
         let names = |folder: &str| {
             let found = decode_latest(text, folder, "https://host/x").unwrap();
             found.into_iter().map(|object| (object.name, object.bytes)).collect::<Vec<_>>()
         };
         assert_eq!(names("packs"), [("packs/bb".to_owned(), 34)]);
         assert_eq!(names("index"), [("index/aa".to_owned(), 12)]);
+        assert_eq!(names("parts"), [("parts/my run.1".to_owned(), 6)]);
         let refused = |text: &[u8]| decode_latest(text, "index", "https://host/x").unwrap_err();
         assert!(matches!(refused(b"compeval listing 2\n"), RemoteError::NewerFormat { found: 2, .. }));
         assert!(matches!(refused(b"<html>"), RemoteError::Foreign { .. }));

@@ -17,6 +17,7 @@ use crate::pipeline::ProjectPaths;
 use crate::results::open_results;
 use base::locale::word;
 use base::say;
+use base::shell::shell_word;
 use store::cache::{CacheSnapshot, Lookup};
 use store::remote::{PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary, SigningKey};
 
@@ -219,7 +220,7 @@ fn keys_of(results: &Path, label: &str) -> Result<Vec<ActionKey>, Failure> {
         return Err(Failure::input(message).hinted(say!(
             "run it again: compeval run --label {}",
             "请重新运行：compeval run --label {}",
-            manifest.label
+            shell_word(&manifest.label)
         )));
     }
     Ok(keys.into_iter().collect())

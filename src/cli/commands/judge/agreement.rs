@@ -15,6 +15,7 @@ use crate::results::{
 use base::files::{system_words, write_whole};
 use base::locale::word;
 use base::say;
+use base::shell::shell_word;
 use stats::thresholds::MIN_PAIRS;
 use stats::{Agreement, Coefficient, Interval, NoCoefficient};
 
@@ -77,10 +78,11 @@ pub(super) fn write_sheet(
     let sheet = sheet.map_err(|error| Failure::error(chain(&error)))?;
     let path = given(common, path);
     write_whole(&path, &sheet).map_err(|error| Failure::error(chain(&error)))?;
-    let (file, name) = (path.display(), folder.label());
+    let file = path.display().to_string();
+    let [sheet, name] = [&file, &folder.label()].map(|name| shell_word(name));
     console.print(&say!(
-        "{file}: fill in the column `score` (0 to 5), then: compeval judge agreement {file} --label {name}",
-        "{file}：填写 `score` 列（0 至 5），然后：compeval judge agreement {file} --label {name}"
+        "{file}: fill in the column `score` (0 to 5), then: compeval judge agreement {sheet} --label {name}",
+        "{file}：填写 `score` 列（0 至 5），然后：compeval judge agreement {sheet} --label {name}"
     ));
     Ok(Exit::Done)
 }

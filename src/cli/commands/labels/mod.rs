@@ -23,6 +23,7 @@ use crate::results::{
 use base::files::read_text;
 use base::locale::word;
 use base::say;
+use base::shell::shell_word;
 use trend::TrendArgs;
 
 #[derive(Debug, Subcommand)]
@@ -221,7 +222,7 @@ fn protected_error(label: &str) -> Failure {
         "the results `{label}` are protected; nothing was removed",
         "结果 `{label}` 受保护；没有删除任何内容"
     ))
-    .hinted(format!("compeval labels protect --off {label}"))
+    .hinted(format!("compeval labels protect --off {}", shell_word(label)))
 }
 
 fn protect(results: &Path, labels: &[String], on: bool, console: &Console) -> Result<Exit, Failure> {

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure, chain};
-use crate::cli::format::{Noun, count, or_dash, shell_word, short};
+use crate::cli::format::{Noun, count, or_dash, short};
 use crate::cli::project::{folder, given};
 use crate::cli::terminal::{Column, Console, number, render_table};
 use crate::pipeline::find_pipeline;
@@ -21,6 +21,7 @@ use crate::report::html::observed_page;
 use base::files::write_private;
 use base::locale::word;
 use base::say;
+use base::shell::shell_word;
 use base::threads::each;
 use sessions::economics::{Economics, LogSteps, SessionSteps, without_copies};
 use sessions::import::{Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session};

@@ -6,12 +6,12 @@ use std::process::Command;
 
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::shell_word;
 use crate::cli::project::folder;
 use crate::cli::terminal::Console;
 use crate::pipeline::find_pipeline;
 use base::locale::word;
 use base::say;
+use base::shell::shell_word;
 use sessions::import::read_log;
 
 /// Logs that are tried: the first that can be read is enough.

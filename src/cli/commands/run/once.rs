@@ -6,7 +6,6 @@ use super::gate::gate;
 use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::shell_word;
 use crate::cli::part::print_coverage;
 use crate::cli::project::given;
 use crate::cli::screen::Screen;
@@ -17,6 +16,7 @@ use crate::results::{Manifest, Publication, Summary, names};
 use base::files::write_whole;
 use base::locale::word;
 use base::say;
+use base::shell::shell_word;
 
 /// Runs the matrix, or a part of it, and prints the results.
 pub(super) fn run_once(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
