@@ -186,6 +186,7 @@ fn trials() -> Vec<Trial> {
         trial("bucket of 50 a second, 50 at once", asks(Rule::Bucket(50.0, 50.0)), busy),
         trial("bucket of 50 a second, 500 at once", exact(Rule::Bucket(50.0, 500.0)), busy),
         trial("bucket of 10 a second, 10 at once", exact(Rule::Bucket(10.0, 10.0)), busy),
+        trial("bucket of 50 a second, 10 at once", exact(Rule::Bucket(50.0, 10.0)), busy),
         trial("5% at random, no limit", Scenario { random_refusals: 0.05, ..scenario(200) }, busy),
         trial("5% at random, 56 a second", Scenario { random_refusals: 0.05, ..second() }, busy),
         trial("refused calls count, 56 a second", of(counting.asking(Asks::Seconds(1.0))), busy),
