@@ -22,6 +22,7 @@ use crate::results::ResultsFolder;
 use crate::scheduler::{
     BatchOptions, Budget, Executor, Programs, RunOutcome, SchedulerOptions, SharedPrefixes, StopRequest, run,
 };
+use base::threads::check_available;
 use models::{Client, Limits, Prices, ProviderSpec};
 use store::cache::Store;
 use store::remote::SharedCache;
@@ -220,11 +221,15 @@ fn report_access(pipeline: &Pipeline, store: &Store, listening: &Listening<'_>) 
 /// A runtime on this thread.
 ///
 /// # Errors
-/// The system refuses it.
+/// The system refuses it, or does not start its threads.
 pub fn runtime() -> Result<Runtime, EvaluationError> {
+    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    // The runtime panics if it cannot start a thread for a computation.
+    check_available(threads).map_err(EvaluationError::Runtime)?;
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(std::thread::available_parallelism().map_or(2, std::num::NonZero::get))
+        .max_blocking_threads(threads)
+        .thread_keep_alive(Duration::MAX)
         .build()
         .map_err(EvaluationError::Runtime)
 }

@@ -55,7 +55,7 @@ fn a_label_with_a_blank_is_run_compared_and_removed() {
     let server = Server::start();
     let project = named(&server);
     run(&project, 0, "run --runs 1 --label", &["my base"]);
-    project.edit("prompts/answer.md", "and from nothing else", "and from nothing but it");
+    project.edit("prompts/anchored.md", "working notes", "other notes");
     let ended = run(&project, 0, "run --runs 1", &["--label", "my run", "--compare-to", "my base"]);
     assert_eq!(next(&ended), "compeval show 'the harbor' --label 'my run'");
     assert!(project.exists("results/my run/report.html"));

@@ -1,7 +1,25 @@
 //! Parallel work on several processors. A panic of a thread is resumed in the thread that waits for it.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::thread;
+
+/// Starts so many threads side by side and ends them, for libraries that panic or hang when they cannot start theirs.
+/// Their stacks are kept by the system for the next threads, so these can be started, too, unless memory runs out
+/// meanwhile.
+///
+/// # Errors
+/// The system does not start that many.
+pub fn check_available(count: usize) -> io::Result<()> {
+    let (ends, wait) = (0..count).map(|_| mpsc::channel::<()>()).unzip::<_, _, Vec<_>, Vec<_>>();
+    let started: io::Result<Vec<_>> =
+        wait.into_iter().map(|end| thread::Builder::new().spawn(move || end.recv().is_ok())).collect();
+    // A thread ends when its sender is gone.
+    drop(ends);
+    started?.into_iter().for_each(|thread| drop(thread.join()));
+    Ok(())
+}
 
 /// Runs `background` on a new thread and `here` on this one.
 pub fn both<A: Send, B>(background: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
@@ -46,6 +64,11 @@ mod tests {
             assert_eq!(each(count, |number| number * 2), (0..count).map(|number| number * 2).collect::<Vec<_>>());
         }
         assert_eq!(both(|| 1, || 2), (1, 2));
+    }
+
+    #[test]
+    fn threads_that_are_checked_for_have_ended() {
+        check_available(8).unwrap();
     }
 
     #[test]

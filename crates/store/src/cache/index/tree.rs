@@ -23,6 +23,7 @@ use super::items::{add_item, item};
 use crate::cache::error::{IndexFault, IndexResult};
 use base::files::{close_files, create_private_folder, sync_folder};
 use base::locale::word;
+use base::threads::check_available;
 
 /// How long to wait for another process that is just closing the tree.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -31,6 +32,8 @@ const CACHE: u64 = 8 << 20;
 /// The unit in which sled allocates disk space: with its default of 512 KB, a small cache would be mostly empty space.
 const SEGMENT: usize = 32 << 10;
 const TREE: &str = "actions";
+/// Threads that sled may start. If it cannot, it waits for their work for ever.
+const THREADS: usize = 3;
 
 thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
@@ -75,6 +78,7 @@ impl ActionTree {
     pub(in crate::cache) fn open(folder: &Path) -> IndexResult<ActionTree> {
         create_private_folder(folder).map_err(IndexFault::broken)?;
         remove_half_snapshots(folder).map_err(IndexFault::broken)?;
+        check_available(THREADS).map_err(IndexFault::broken)?;
         let began = Instant::now();
         let config = sled::Config::new().path(folder).cache_capacity(CACHE).segment_size(SEGMENT).flush_every_ms(None);
         let db = loop {
