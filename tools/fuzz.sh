@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fuzzes every reader of foreign bytes (tests/fuzz.rs), one after the other, for MINUTES in total.
-# Usage: tools/fuzz.sh MINUTES [TARGET]
+# Usage: tools/fuzz.sh MINUTES [TARGET | FLAGS of cargo test]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 minutes=${1:?usage: tools/fuzz.sh MINUTES [TARGET]}
