@@ -40,8 +40,12 @@ struct Useful {
 }
 
 impl Useful {
-    fn add(&mut self, usage: &Usage, cost: Option<Usd>) {
+    fn add_reply(&mut self, usage: &Usage, cost: Option<Usd>) {
         self.replies += 1;
+        self.add(usage, cost);
+    }
+
+    fn add(&mut self, usage: &Usage, cost: Option<Usd>) {
         self.usage = Some(self.usage.map_or(*usage, |before| before + *usage));
         self.usd += cost.unwrap_or_default().0;
     }
@@ -129,6 +133,9 @@ impl Listener for RunCounts {
                 counts.executed += 1;
                 if *asked {
                     counts.prompt_cache.count(usage, *repeated);
+                    self.useful.add_reply(usage, *cost);
+                } else if *usage != Usage::default() {
+                    // A program says what its own requests took.
                     self.useful.add(usage, *cost);
                 }
             }

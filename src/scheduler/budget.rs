@@ -54,6 +54,7 @@ pub enum BudgetReached {
 /// What a run has paid for, unusable replies included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spent {
+    /// Replies of the models that this program asks.
     pub replies: u64,
     /// What providers reported of them; `None` before the first.
     pub usage: Option<Usage>,
@@ -252,13 +253,12 @@ impl Budget {
         }
     }
 
-    /// Adds what the user's own program has paid. Nothing was reserved for it.
+    /// Adds what the user's own program has paid. Nothing was reserved for it, and its replies are not ours to count.
     pub(super) fn charge(&self, requests: u64, usage: Usage, cost: Option<Usd>) {
         let mut state = self.state();
         state.requests += requests;
         state.spent += cost.map_or(0.0, |usd| usd.0);
         let paid = &mut state.paid;
-        paid.replies += requests;
         paid.usage = Some(paid.usage.map_or(usage, |before| before + usage));
         paid.usd = add_known(paid.usd, cost);
     }

@@ -77,6 +77,7 @@ fn what_a_program_reports_is_priced_by_its_model_and_what_it_does_not_report_is_
         project.expect(0, &format!("{RUN} --replace"));
         let context = &contexts(&project)[0];
         assert_eq!((&context["usd"], &context["calls"]), (&expected, &json!(calls)));
+        assert_eq!(project.result("a", "manifest.json")["unused"]["replies"], 0, "all that it asked for was of use");
     };
     project_run(json!(0.02), 2);
     project.write("tools/compress.sh", &script(r#","usage":{"cost":0.5}"#));
