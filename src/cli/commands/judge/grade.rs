@@ -7,23 +7,20 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::json;
 
+use super::cases::{AskedCases, ask_judges};
 use crate::action::Digest;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, budget_message, chain};
-use crate::cli::project::{ProjectOptions, given, limits_of, open_project, open_store, print_notices};
+use crate::cli::project::{ProjectOptions, given, open_project};
 use crate::cli::remote::RemoteArgs;
-use crate::cli::screen::RunLog;
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::Console;
-use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::judge::{self, Case, CaseId, CriterionScore, GradingRequest, SelfTest};
 use crate::pipeline::{Pipeline, Problem, Problems, SourceFile, list, suggest};
 use crate::plan::selftest_grades;
-use crate::scheduler::Budget;
 use base::files::read_text;
 use base::locale::word;
 use base::say;
-use models::Prices;
 
 #[derive(Debug, Args)]
 pub(crate) struct GradeArgs {
@@ -107,42 +104,16 @@ fn require_criteria(pipeline: &Pipeline, request: &GradingRequest) -> Result<(),
 }
 
 fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<Exit, Failure> {
-    require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
-    let allowance = limits_of(budget)?;
-    let prices = Prices::new(pipeline.prices.clone());
-    require_prices(&allowance, pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
-    let store = open_store(&pipeline.cache, console)?;
-    pipeline.sources.iter().for_each(|source| store.text(source.digest, &source.text));
-    let mut run_log = RunLog::new(console);
-    let options = EngineOptions {
-        selftests_only: true,
-        allow_weak_judge: true,
-        budget: Arc::new(Budget::new(allowance)),
-        trusted: RemoteArgs::default().trusted(&pipeline.remote)?,
-        shared: RemoteArgs::default().connect_for_run(&pipeline.remote, console)?,
-        reports_access: !console.is_quiet,
-        stop: Some(run_log.screen.stop()),
-        ..EngineOptions::default()
-    };
-    let ended = run_matrix(
-        pipeline,
-        &store,
-        &options,
-        None,
-        &Listening::new(&mut |event: &Event<'_>| run_log.on_event(event)),
-        None,
-    )?;
-    store.sync()?;
-    print_notices(&store, console);
+    let AskedCases { store, run_log, outcome, .. } = ask_judges(pipeline, budget, &RemoteArgs::default(), console)?;
     if let Some(grades) = selftest_grades(pipeline, &store).first() {
         print(pipeline, grades, console);
         return Ok(Exit::Done);
     }
     print_failures(&run_log.failures, usize::MAX, console);
-    if let Some(reached) = ended.budget {
+    if let Some(reached) = outcome.budget {
         console.eprint(&budget_message(reached));
     }
-    Ok(match (ended.interrupted, ended.budget.is_some()) {
+    Ok(match (outcome.interrupted, outcome.budget.is_some()) {
         (true, _) => Exit::Interrupted,
         (false, true) => Exit::Budget,
         (false, false) => Exit::Incomplete,

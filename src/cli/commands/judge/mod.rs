@@ -1,6 +1,7 @@
 //! `compeval judge`: what a judge grades, and whether it can be trusted.
 
 mod agreement;
+mod cases;
 mod grade;
 mod selftest;
 

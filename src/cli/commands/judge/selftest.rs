@@ -5,25 +5,24 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::cases::{AskedCases, ask_judges};
 use crate::action::Digest;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, budget_message, chain};
 use crate::cli::format::{cost, dimension_name};
-use crate::cli::project::{ProjectOptions, given, limits_of, open_project, open_store, print_notices};
+use crate::cli::project::{ProjectOptions, given, open_project};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::RunLog;
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
-use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::judge::{DimensionResult, SelfTest, SelfTestVerdict, read_selftest};
 use crate::pipeline::{Pipeline, Place, Problem, Problems, SourceFile};
 use crate::results::FailedAction;
-use crate::scheduler::{Budget, RunOutcome};
+use crate::scheduler::RunOutcome;
 use base::files::read_text;
 use base::locale::word;
 use base::say;
 use base::units::Usd;
-use models::Prices;
 
 /// How one judge did, as JSON.
 #[derive(Serialize)]
@@ -68,40 +67,9 @@ pub(super) fn run(
     if let Some(cases) = cases {
         pipeline.selftest = Arc::new(read_cases(&given(common, cases))?);
     }
-    require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
-    let prices = Prices::new(pipeline.prices.clone());
-    let allowance = limits_of(budget)?;
-    require_prices(&allowance, pipeline.judges.iter().map(|judge| &judge.model), &prices, &pipeline.file)?;
-    let store = open_store(&pipeline.cache, console)?;
-    for source in &pipeline.sources {
-        store.text(source.digest, &source.text);
-    }
-    let remote = remote.writing();
-    let shared = remote.connect_for_run(&pipeline.remote, console)?;
-    let mut run_log = RunLog::new(console);
-    let options = EngineOptions {
-        selftests_only: true,
-        allow_weak_judge: true,
-        budget: Arc::new(Budget::new(allowance)),
-        trusted: remote.trusted(&pipeline.remote)?,
-        shared,
-        reports_access: !console.is_quiet,
-        stop: Some(run_log.screen.stop()),
-        ..EngineOptions::default()
-    };
-    let ended = run_matrix(
-        &pipeline,
-        &store,
-        &options,
-        None,
-        &Listening::new(&mut |event: &Event<'_>| run_log.on_event(event)),
-        None,
-    )?;
-    store.sync()?;
-    print_notices(&store, console);
-    print(&pipeline, &run_log, &ended, options.budget.spent().usd, console);
-    let exit = exit_of(&ended, &run_log, console);
-    Ok(exit)
+    let AskedCases { run_log, outcome, usd, .. } = ask_judges(&pipeline, budget, &remote.writing(), console)?;
+    print(&pipeline, &run_log, &outcome, usd, console);
+    Ok(exit_of(&outcome, &run_log, console))
 }
 
 /// The cases that could not be completed for reasons other than the judge's grading. A judge that repeats itself until
