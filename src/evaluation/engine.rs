@@ -224,7 +224,7 @@ fn report_access(pipeline: &Pipeline, store: &Store, listening: &Listening<'_>) 
 /// The system refuses it, or does not start its threads.
 pub fn runtime() -> Result<Runtime, EvaluationError> {
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    // The runtime panics if it cannot start a thread for a computation.
+    // The runtime panics if it cannot start a thread for a computation, so those that it has are kept.
     check_available(threads).map_err(EvaluationError::Runtime)?;
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

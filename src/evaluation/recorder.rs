@@ -40,12 +40,8 @@ struct Useful {
 }
 
 impl Useful {
-    fn add_reply(&mut self, usage: &Usage, cost: Option<Usd>) {
-        self.replies += 1;
-        self.add(usage, cost);
-    }
-
-    fn add(&mut self, usage: &Usage, cost: Option<Usd>) {
+    fn add(&mut self, replies: u64, usage: &Usage, cost: Option<Usd>) {
+        self.replies += replies;
         self.usage = Some(self.usage.map_or(*usage, |before| before + *usage));
         self.usd += cost.unwrap_or_default().0;
     }
@@ -127,16 +123,15 @@ impl Listener for RunCounts {
                 counts.cached += 1;
                 counts.early_cutoff += u64::from(*early_cutoff);
             }
-            Event::Completed { stage, usage, repeated, cost, key, asked, .. } => {
+            Event::Completed { stage, usage, repeated, cost, key, asked, replies, .. } => {
                 self.keys.push(*key)?;
                 let counts = self.settled(*stage);
                 counts.executed += 1;
                 if *asked {
                     counts.prompt_cache.count(usage, *repeated);
-                    self.useful.add_reply(usage, *cost);
-                } else if *usage != Usage::default() {
-                    // A program says what its own requests took.
-                    self.useful.add(usage, *cost);
+                }
+                if let Some(replies) = replies {
+                    self.useful.add(*replies, usage, *cost);
                 }
             }
             Event::Failed(failure) => {

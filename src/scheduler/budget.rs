@@ -54,7 +54,7 @@ pub enum BudgetReached {
 /// What a run has paid for, unusable replies included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spent {
-    /// Replies of the models that this program asks.
+    /// Replies of models, with those to the requests that programs say they sent.
     pub replies: u64,
     /// What providers reported of them; `None` before the first.
     pub usage: Option<Usage>,
@@ -253,12 +253,13 @@ impl Budget {
         }
     }
 
-    /// Adds what the user's own program has paid. Nothing was reserved for it, and its replies are not ours to count.
+    /// Adds what the user's own program has paid. Nothing was reserved for it.
     pub(super) fn charge(&self, requests: u64, usage: Usage, cost: Option<Usd>) {
         let mut state = self.state();
         state.requests += requests;
         state.spent += cost.map_or(0.0, |usd| usd.0);
         let paid = &mut state.paid;
+        paid.replies += requests;
         paid.usage = Some(paid.usage.map_or(usage, |before| before + usage));
         paid.usd = add_known(paid.usd, cost);
     }

@@ -32,6 +32,8 @@ pub enum Event<'a> {
         key: ActionKey,
         /// Whether a model was asked; rules and programs are free.
         asked: bool,
+        /// Replies of models that it took; `None` for rules, and for programs that do not say.
+        replies: Option<u64>,
         usage: Usage,
         /// Input tokens that a prompt cache could have served: an earlier request of this run began with them.
         repeated: Tokens,

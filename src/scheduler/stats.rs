@@ -47,8 +47,10 @@ impl<'r> RunStats<'r> {
 
     pub(super) fn completed(&mut self, action: &Action, fresh: &ExecutedOutput) -> Result<(), FileError> {
         let (stage, asked) = (action.task.stage(), action.request().is_some());
+        let reported = fresh.output.usage().map(|usage| usage.calls.unwrap_or(0));
+        let replies = reported.or(asked.then_some(1));
         let ExecutedOutput { resolved: Resolved { key, cost, unchanged, .. }, usage, repeated, .. } = *fresh;
-        self.emit(&Event::Completed { stage, key, asked, usage, repeated, cost, unchanged })
+        self.emit(&Event::Completed { stage, key, asked, replies, usage, repeated, cost, unchanged })
     }
 
     /// Reports a task that is not begun.

@@ -164,7 +164,10 @@ fn an_output_is_not_stored_if_a_module_changed_while_it_was_made() {
         // The second line is what another person's editor would write meanwhile.
         let edits = "    open(__file__, 'a').write('# edited\\n')\n";
         project.edit("tools/agent/helper.py", "    pass\n", edits);
+        project.edit("tools/compress.py", "helper.PORT}", "helper.PORT, \"usage\": {\"calls\": 2}}");
         let message = failure(&project);
+        let unused = project.result("a", "manifest.json")["unused"]["replies"].clone();
+        assert_eq!(unused, 2, "what was paid for in vain is counted");
         assert!(message.contains("`tools/agent/helper.py` was changed"), "{message}");
         project.edit("tools/agent/helper.py", edits, "    pass\n");
         requests(&project);

@@ -34,6 +34,7 @@ fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
             stage,
             key,
             asked: true,
+            replies: Some(1),
             usage,
             repeated: Tokens(0),
             cost,
