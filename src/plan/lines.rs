@@ -1,7 +1,7 @@
 //! Which lines of a text differ from an earlier one. Only this file uses the crate `similar`.
 
 use base::say;
-use similar::{ChangeTag, DiffOp, TextDiff};
+use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices, group_diff_ops};
 
 /// A stretch of lines that differs, with some lines around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,12 +22,18 @@ pub enum DiffSide {
     New,
 }
 
+/// The lines with their ends, so that a missing end of the last line is a difference.
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
 /// The stretches in which `new` differs from `old`, each with `around` lines before and after it.
 pub fn hunks(old: &str, new: &str, around: usize) -> Vec<Hunk> {
-    let diff = TextDiff::from_lines(old, new);
-    let hunks = diff.grouped_ops(around).into_iter().map(|ops| {
+    let (old, new) = (lines(old), lines(new));
+    let ops = capture_diff_slices(Algorithm::Myers, &old, &new);
+    let hunks = group_diff_ops(ops, around).into_iter().map(|ops| {
         let first = ops.first().map_or(0, |op| op.new_range().start);
-        let lines = ops.iter().flat_map(|op| diff.iter_changes(op)).map(|change| {
+        let lines = ops.iter().flat_map(|op| op.iter_changes(&old[..], &new[..])).map(|change| {
             let side = match change.tag() {
                 ChangeTag::Equal => DiffSide::Both,
                 ChangeTag::Delete => DiffSide::Old,
@@ -67,10 +73,10 @@ pub fn changed_places(path: &str, old: &str, new: &str) -> Vec<String> {
 /// The lines of `new`, from 1, that differ from `old`: first and last of each stretch. Where lines were only taken
 /// out, the line that is now in their place.
 pub fn changed_lines(old: &str, new: &str) -> Vec<(usize, usize)> {
-    let diff = TextDiff::from_lines(old, new);
-    let last = diff.new_len().max(1);
-    let changes = diff.ops().iter().filter(|op| !matches!(op, DiffOp::Equal { .. }));
-    let places = changes.map(|op| {
+    let (old, new) = (lines(old), lines(new));
+    let last = new.len().max(1);
+    let ops = capture_diff_slices(Algorithm::Myers, &old, &new);
+    let places = ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. })).map(|op| {
         let range = op.new_range();
         let first = (range.start + 1).min(last);
         (first, range.end.max(first).min(last))
