@@ -41,7 +41,12 @@ struct ProseEntry {
 impl ProseEntries {
     /// The entries of a text as written.
     pub fn from_text(text: &str) -> ProseEntries {
-        ProseEntries(ContextEntries::from_text(text).list().iter().map(ProseEntry::from_entry).collect())
+        ProseEntries::from_entries(&ContextEntries::from_text(text))
+    }
+
+    /// The same entries, with the references in them.
+    pub fn from_entries(entries: &ContextEntries) -> ProseEntries {
+        ProseEntries(entries.list().iter().map(ProseEntry::from_entry).collect())
     }
 }
 
@@ -75,7 +80,7 @@ impl ProseEntry {
         pieces(text).filter(|piece| !self.references.iter().any(|reference| reference.contains(piece.as_str())))
     }
 
-    /// The word itself, without the punctuation around it; `None` of what is no word of prose.
+    /// The word itself, without the punctuation around it; `None` if it is no word of prose.
     fn as_prose<'t>(&self, word: &'t str) -> Option<&'t str> {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
         let is_plain = bare.chars().all(|c| c.is_alphabetic() || c == '-');
