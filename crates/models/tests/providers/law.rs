@@ -116,8 +116,8 @@ fn models_and_processes_share_a_limit_or_have_their_own() {
     let (share, refused) = shares(&World { models: 2, ..World::new(vec![per_model]) }, 560.0, 10.0);
     assert!(share > 0.96 && refused < 0.02, "{share} with {refused}");
     let processes = World { processes: 8, ..limited(Rule::Sliding(56.0, 1.0)) };
-    reaches(&processes, (0.95, 6.0), (0.95, 10.0));
-    reaches(&World { processes: 8, ..limited(Rule::Bucket(50.0, 50.0)) }, (0.95, 18.0), (0.95, 11.5));
+    reaches(&processes, (0.95, 6.0), (0.95, 4.0));
+    reaches(&World { processes: 8, ..limited(Rule::Bucket(50.0, 50.0)) }, (0.95, 8.0), (0.95, 5.0));
 }
 
 #[test]
@@ -141,7 +141,8 @@ fn a_changed_limit_is_found_again() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever a server allows, requests get through, and only a small part is refused.
+    /// Whatever a server allows, requests get through, and most are accepted. A small bucket is found slowly: until then, its
+    /// content is taken for what it allows each second.
     #[test]
     fn no_limit_stops_the_law(
         rate in 2.0f64..200.0,
@@ -154,8 +155,13 @@ proptest! {
         let world = World { latency, ..limited(rule) };
         let allowed = world.limits[0].limit.allowed(30.0, 64.0 / latency);
         let (accepted, refused) = run(&world, 30.0, seed).until(30.0, Unit::Requests);
-        prop_assert!(accepted > 0.5 * allowed, "{accepted} of {allowed}");
-        prop_assert!(refused < 0.25, "{refused}");
+        let least = match rule {
+            Rule::Bucket(..) if burst < 5.0 => 0.6 * 30.0 * burst.floor().min(rate),
+            Rule::Bucket(..) => 0.3 * allowed,
+            _ => 0.9 * allowed,
+        };
+        prop_assert!(accepted > least, "{accepted} of {allowed}");
+        prop_assert!(refused < 0.35, "{refused}");
     }
 
     /// An announced limit is never exceeded over a second, whatever its size.

@@ -10,10 +10,11 @@
 //! 2. *Hold*: the level is the amount accepted in the second before the limit showed. No second gets more than that;
 //!    refused requests count too if the provider turns out to count them. The first second is longer by the time that
 //!    connecting took.
-//! 3. *Raise* after a while without refusals, for a second. More refusals than the noise explains take the raise back,
-//!    and the next one waits twice as long.
+//! 3. *Raise* after a while without refusals, for a second, or longer where others may use the limit. More refusals than the
+//!    noise explains take the raise back, and the next one waits twice as long.
 //! 4. *Lower* when more is refused than the noise explains, at once to the accepted amount. If as large a share is still
-//!    refused then, refusals do not depend on the rate: they are noise, and the level is restored.
+//!    refused then, and also at a much lower level, refusals do not depend on the rate: they are noise, and the level is
+//!    restored.
 //! 5. *Probe*: after a refusal one request at a time, until one passes. When four in a row are refused, nothing is left
 //!    of the limit: requests wait as long as the provider says.
 //!
@@ -143,7 +144,10 @@ impl RateEstimator {
             if now < answered {
                 return answered;
             }
-            self.noise = self.most_noise().min(self.noise.max(1.0 / f64::from(self.tally.sent.max(20))));
+            // In a continued start the limit may have refused it: others may have taken the rest.
+            if self.restarts == 0 {
+                self.noise = self.most_noise().min(self.noise.max(1.0 / f64::from(self.tally.sent.max(20))));
+            }
             (self.suspicion, self.start_rate_at) = (None, Some(now));
         }
         if self.suspicion.is_none() {
@@ -311,9 +315,6 @@ impl RateEstimator {
             return;
         }
         self.tally.refused += 1;
-        if self.is_provisional && self.phase == Phase::Hold && self.tally.sent >= 8 {
-            return self.restart(now);
-        }
         self.is_provisional &= self.phase != Phase::Hold;
         self.refused_at_level(now);
     }
@@ -332,18 +333,9 @@ impl RateEstimator {
                 self.begin_holding(now);
             }
         } else if self.may_be_noise {
-            let accepted = self.accepted(now) / self.mean;
-            self.suspicion = Some(FirstRefusal {
-                id,
-                at: now,
-                is_slow: self.noise == 0.0 && SLOW.contains(&accepted),
-                took: (took, took),
-                first_probe: self.next_id,
-                sent: u32::try_from(self.next_id - id - 1).unwrap_or(u32::MAX),
-                last: self.last_sent.unwrap_or(now),
-                refused: 0,
-                refused_probes: 0,
-            });
+            let is_slow = self.noise == 0.0 && SLOW.contains(&(self.accepted(now) / self.mean));
+            let last = self.last_sent.unwrap_or(now);
+            self.suspicion = Some(FirstRefusal::new(id, now, took, self.next_id, last, is_slow));
         } else {
             self.begin_holding(now);
         }
@@ -450,8 +442,9 @@ impl RateEstimator {
     fn judge(&mut self, now: Seconds) {
         let lasted = now - self.since;
         match self.phase {
-            Phase::Raised { .. } if lasted >= TRIAL && self.tally.sent >= 3 => {
-                if self.is_first && self.restarts < RESTARTS {
+            Phase::Raised { .. } if lasted >= self.trial() && self.tally.sent >= 3 => {
+                let is_tried = self.is_provisional || self.tally.sent >= TRIED_BEFORE_RESTART;
+                if self.is_first && self.restarts < RESTARTS && is_tried {
                     return self.restart(now);
                 }
                 if self.level > 1.1 * self.failed_level {
@@ -471,20 +464,31 @@ impl RateEstimator {
         }
     }
 
+    /// How long a raise is watched.
+    fn trial(&self) -> Seconds {
+        let longest = if self.may_be_shared { LONGEST_TRIAL } else { TRIAL };
+        (REQUESTS_PER_TRIAL * self.mean / self.level).clamp(TRIAL, longest)
+    }
+
     fn has_tested(&self) -> bool {
         self.tally.sent >= TESTS.0 || self.tally.refused >= TESTS.1
     }
 
-    /// Judges whether a lower level ended the refusals. If it only made them fewer, it is still too high. The level before
-    /// all tests is remembered in case that was chance.
+    /// Judges whether a lower level ended the refusals. If it only made them fewer, it is still too high. If it changed
+    /// nothing, the lowest tested level tells whether they are noise. The level before all tests is remembered in case they
+    /// are.
     fn judge_lowered(&mut self, now: Seconds) {
         let Phase::Lowered { before, target, share } = self.phase else { return };
-        let seen = self.tally.share();
+        let (seen, lowest) = (self.tally.share(), before * LOWEST_TESTED);
+        let persists = seen >= PERSISTED * share && seen <= MOST_NOISE;
         if seen <= ENDED * share {
             self.learn_noise();
             self.set_level(target);
             self.settle_down(now);
-        } else if seen >= PERSISTED * share && seen <= MOST_NOISE {
+        } else if persists && self.noise == 0.0 && self.level > lowest {
+            self.set_level(lowest);
+            self.enter(Phase::Lowered { before, target, share: seen }, now);
+        } else if persists {
             self.noise = self.most_noise().min(self.noise.max(seen));
             self.set_level(before);
             self.enter(Phase::Hold, now);
@@ -495,9 +499,6 @@ impl RateEstimator {
 
     /// Continues the start above the first level, which was no limit.
     fn restart(&mut self, now: Seconds) {
-        if self.is_provisional {
-            self.noise = self.most_noise() / 2.0;
-        }
         (self.phase, self.is_provisional, self.restarts) = (Phase::Start, false, self.restarts + 1);
         (self.start_rate, self.start_rate_at) = (2.0 * self.level, Some(now));
     }

@@ -23,6 +23,9 @@ pub(super) const LOOKED_AT: u32 = 6;
 pub(super) const CONFIRMING: u32 = 2;
 /// How often the start continues above a first level that turned out too low.
 pub(super) const RESTARTS: u32 = 3;
+/// It continues only if this many requests were sent at a raised level: where others use the limit, most refusals that a
+/// raise causes are theirs, and among fewer requests there may be none of ours.
+pub(super) const TRIED_BEFORE_RESTART: u32 = 20;
 
 /// No more than the level is sent in this time, with a margin for the jitter of the network.
 pub(super) const WINDOW: Seconds = 1.0;
@@ -54,6 +57,10 @@ pub(super) const LONGEST_FIRST_WAIT: Seconds = 10.0;
 pub(super) const STEP: f64 = 0.04;
 /// How long a changed level is watched before it is judged.
 pub(super) const TRIAL: Seconds = 1.2;
+/// Where others may use the limit, a raise is watched for the time of this many requests, at least [`TRIAL`] and at most
+/// [`LONGEST_TRIAL`], because most refusals that it causes are theirs, and ours show later.
+pub(super) const REQUESTS_PER_TRIAL: f64 = 36.0;
+pub(super) const LONGEST_TRIAL: Seconds = 3.6;
 /// The number of requests at a lowered level, or of refused ones, that tells whether the level is still too high. Among
 /// fewer requests, chance may leave none refused.
 pub(super) const TESTS: (u32, u32) = (60, 3);
@@ -69,6 +76,9 @@ pub(super) const DEEPEST_CUT: f64 = 0.6;
 pub(super) const CUT: f64 = 0.98;
 /// A lowered level is tested at this part of it: if the rate caused the refusals, they end there.
 pub(super) const TESTED: f64 = 0.93;
+/// Refusals are noise only if they persist at this part of the level: where others use the limit, a smaller cut takes too
+/// little off the rate of all to end the refusals.
+pub(super) const LOWEST_TESTED: f64 = 0.75;
 /// A larger share of refusals is no noise.
 pub(super) const MOST_NOISE: f64 = 0.08;
 /// The number of last requests of which the refused share is looked at.
@@ -128,6 +138,12 @@ pub(super) struct FirstRefusal {
 }
 
 impl FirstRefusal {
+    /// `next` is the number of the next request, and `last` is when the one before it was sent.
+    pub(super) fn new(id: u64, at: Seconds, took: Seconds, next: u64, last: Seconds, is_slow: bool) -> FirstRefusal {
+        let (sent, took) = (u32::try_from(next - id - 1).unwrap_or(u32::MAX), (took, took));
+        FirstRefusal { id, at, sent, last, refused: 0, first_probe: next, refused_probes: 0, is_slow, took }
+    }
+
     /// How much later than others those requests arrive that open a connection.
     pub(super) fn lag(&self) -> Seconds {
         (self.took.1 - self.took.0).min(LONGEST_LAG)
