@@ -496,6 +496,13 @@ fn a_shell_gets_the_names_of_the_project_and_manual_pages() {
     assert_eq!(completed(&["report", "f"]), ["first"]);
     assert_eq!(completed(&["show", "tally"]), [STARTER]);
     assert!(completed(&["run", "--methods", "an"]).contains(&"anchored".to_owned()));
+    let elsewhere = Project::new();
+    elsewhere.edit("pipeline.toml", "= \"anchored\"", "= \"anchored-elsewhere\"");
+    let folder = elsewhere.path().display().to_string();
+    for selecting in [&[&*format!("--directory={folder}")][..], &["--directory", "=", &folder]] {
+        let words = [selecting, &["run", "--methods", "anchored-"]].concat();
+        assert_eq!(completed(&words), ["anchored-elsewhere"], "{words:?}");
+    }
     assert!(completed(&["plan", "--model", "anthropic/"]).iter().all(|name| name.starts_with("anthropic/claude")));
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         assert!(project.run(&["completions", shell]).out.contains("COMPLETE"), "{shell}");

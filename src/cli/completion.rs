@@ -119,17 +119,29 @@ fn candidates_of_project<I: IntoIterator<Item = String>>(names: impl FnMut(Pipel
 }
 
 fn open_project(without_banks: bool) -> Option<Pipeline> {
-    let folder = argument(&["-C", "--directory"]).unwrap_or_else(|| PathBuf::from("."));
-    let config = argument(&["-c", "--config"]).map(|file| folder.join(file));
+    let words = WORDS.get()?;
+    let folder = argument(words, "-C", "--directory").map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let config = argument(words, "-c", "--config").map(|file| folder.join(file));
     let file = find_pipeline(&folder, config.as_deref()).ok()?;
     let request = OpenRequest { file, without_banks, allow_unproven: true, ..OpenRequest::default() };
     Some(open(&request, &variable).ok()?.pipeline)
 }
 
-/// The word after one of these names on the command line that is completed.
-fn argument(names: &[&str]) -> Option<PathBuf> {
-    let mut words = WORDS.get()?.iter().skip_while(|word| !names.iter().any(|name| *word == name));
-    words.nth(1).map(PathBuf::from)
+/// The value of an option among words: the rest of its word, or the next word.
+fn argument(words: &[OsString], short: &str, long: &str) -> Option<OsString> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == short || word == long {
+            // bash passes `--config=F` as three words.
+            return words.find(|word| *word != "=").cloned();
+        }
+        let Some(word) = word.to_str() else { continue };
+        let after_short = word.strip_prefix(short).map(|rest| rest.strip_prefix('=').unwrap_or(rest));
+        if let Some(value) = word.strip_prefix(long).and_then(|rest| rest.strip_prefix('=')).or(after_short) {
+            return Some(value.into());
+        }
+    }
+    None
 }
 
 fn label_names() -> Vec<CompletionCandidate> {
@@ -175,6 +187,17 @@ mod tests {
         assert_eq!(read(Some("zsh")), ["a b", "c d"]);
         assert_eq!(read(Some("fish")), [r"a\ b", "c d"]);
         assert_eq!(read(Some("powershell")), [r"a\ b", "'c d"]);
+    }
+
+    #[test]
+    fn an_option_that_selects_the_project_is_read_in_every_form() {
+        for typed in ["--config x.toml", "--config=x.toml", "--config = x.toml", "-c x.toml", "-cx.toml", "-c=x.toml"] {
+            let words: Vec<OsString> = format!("compeval run {typed} --label").split(' ').map(OsString::from).collect();
+            assert_eq!(argument(&words, "-c", "--config"), Some("x.toml".into()), "{typed}");
+            assert_eq!(argument(&words, "-C", "--directory"), None, "{typed}");
+        }
+        let twice = ["--configured", "x", "--config"].map(OsString::from);
+        assert_eq!(argument(&twice, "-c", "--config"), None);
     }
 
     #[test]

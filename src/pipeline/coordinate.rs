@@ -1,4 +1,4 @@
-//! Cells by the names of their parts, for people and result rows, and where all other work of a run is done.
+//! The names of places, for people and result rows: of the cells of the matrix, and of all other work of a run.
 
 use std::fmt;
 use std::sync::Arc;

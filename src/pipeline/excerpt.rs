@@ -11,7 +11,7 @@ const GAP: &str = "…";
 
 /// The text of a file with its long lines cut, and places in it.
 #[derive(Debug)]
-pub(super) struct Excerpt<'f> {
+pub(super) struct SourceExcerpt<'f> {
     name: &'f str,
     text: String,
     places: Vec<ExcerptPlace>,
@@ -33,9 +33,9 @@ struct ExcerptPiece {
     at: usize,
 }
 
-impl<'f> Excerpt<'f> {
+impl<'f> SourceExcerpt<'f> {
     /// The excerpt of `text` that shows `places`, with no line longer than `room` columns or little more.
-    pub(super) fn new(name: &'f str, text: &str, places: &[Range<usize>], room: usize) -> Excerpt<'f> {
+    pub(super) fn new(name: &'f str, text: &str, places: &[Range<usize>], room: usize) -> SourceExcerpt<'f> {
         let places: Vec<Range<usize>> = places
             .iter()
             .map(|place| text.floor_char_boundary(place.start)..text.ceil_char_boundary(place.end))
@@ -55,7 +55,7 @@ impl<'f> Excerpt<'f> {
             let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
             ExcerptPlace { shown: start..excerpt_offset(&pieces, place.end).max(start), column }
         });
-        Excerpt { name, places: places.collect(), text: shown }
+        SourceExcerpt { name, places: places.collect(), text: shown }
     }
 
     /// Where the places are in the excerpt.
@@ -160,7 +160,7 @@ fn widen(line: &str, range: Range<usize>, room: usize) -> Range<usize> {
     }
 }
 
-impl SourceCode for Excerpt<'_> {
+impl SourceCode for SourceExcerpt<'_> {
     fn read_span<'a>(
         &'a self,
         span: &SourceSpan,

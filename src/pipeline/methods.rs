@@ -133,7 +133,7 @@ fn prompted(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<Strategy> {
-    let model = context.model(&model_declaration!(table, "compress", override_model));
+    let model = context.model(&model_declaration!(table, Compress, override_model));
     let built_in = Some(compress::built_in(style, context.locale));
     let words = PromptPlacement::ALL.map(|placement| (placement.name(), placement));
     let placement = context.choice("placement", table.value.placement.as_ref(), &words).unwrap_or_default();
@@ -213,7 +213,7 @@ fn vendor_model(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<ModelUse> {
-    let model = context.model(&model_declaration!(table, "compress", override_model))?;
+    let model = context.model(&model_declaration!(table, Compress, override_model))?;
     if model.provider.dialect == dialect {
         if let Some(lane) = table.value.lane.as_ref().filter(|_| model.lane == Lane::Batch) {
             context.error(

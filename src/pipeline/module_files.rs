@@ -68,7 +68,8 @@ struct SeenFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     bytes: u64,
-    /// When the metadata changed, which nobody can set back or ahead. If the system does not say it: when the content did.
+    /// When the metadata changed, which nobody can set back or ahead; when the content changed, where the system does not
+    /// report that.
     written: SystemTime,
 }
 

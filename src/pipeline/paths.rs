@@ -136,7 +136,16 @@ fn confine(declared: &Declared, reader: &mut SourceReader, file: &SourceFile, pr
     if table.and_then(|table| table.allow_outside.as_ref()).is_some_and(|allowed| allowed.value) {
         return;
     }
-    reader.confine();
+    if let Err(why) = reader.confine() {
+        let folder = reader.folder().display();
+        let message = say!("cannot resolve the project's folder {folder}: {why}", "无法解析项目文件夹 {folder}：{why}");
+        let help = word(
+            "so nothing keeps the project from reading other files; allow_outside = true under [pipeline] permits that",
+            "因此无法阻止项目读取其他文件；[pipeline] 中的 allow_outside = true 允许这样",
+        );
+        problems.push(Problem::error(message).help(help));
+        return;
+    }
     // A folder that is not declared may be a link that leads out.
     let mut folders: Vec<(PathBuf, Option<&Range<usize>>)> =
         declared_folders(declared).into_iter().map(|(folder, place)| (folder.to_path_buf(), place)).collect();

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use miette::{Diagnostic, LabeledSpan, SourceCode};
 
-use super::excerpt::Excerpt;
+use super::excerpt::SourceExcerpt;
 use super::model::SourceFile;
 use base::fault::{Fault, nearest};
 use base::locale::word;
@@ -114,7 +114,7 @@ impl Problem {
         const MARGIN: usize = 8;
         let excerpt = self.source.as_ref().map(|source| {
             let places: Vec<Range<usize>> = self.places.iter().map(|(place, _)| place.clone()).collect();
-            Excerpt::new(&source.path, &source.text, &places, width.saturating_sub(MARGIN).max(40))
+            SourceExcerpt::new(&source.path, &source.text, &places, width.saturating_sub(MARGIN).max(40))
         });
         RenderedProblem { problem: self, excerpt }
     }
@@ -143,7 +143,7 @@ impl fmt::Display for Problem {
 #[derive(Debug)]
 pub struct RenderedProblem<'p> {
     problem: &'p Problem,
-    excerpt: Option<Excerpt<'p>>,
+    excerpt: Option<SourceExcerpt<'p>>,
 }
 
 impl fmt::Display for RenderedProblem<'_> {

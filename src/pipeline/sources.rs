@@ -37,8 +37,14 @@ impl SourceReader {
 
     /// Refuses files outside of the folder from now on, also behind symbolic links: a user who runs another's project
     /// does not intend to send other files to a provider.
-    pub(super) fn confine(&mut self) {
-        self.bounds = self.folder.canonicalize().ok();
+    ///
+    /// # Errors
+    /// Why the folder cannot be resolved. What lies inside of it is unknown then, and the project must not be used.
+    pub(super) fn confine(&mut self) -> Result<(), String> {
+        let resolved = self.folder.canonicalize();
+        let failure = resolved.as_ref().err().map(describe_error);
+        self.bounds = Some(resolved.unwrap_or_else(|_| self.folder.clone()));
+        failure.map_or(Ok(()), Err)
     }
 
     /// Whether a path leads out of the folder and that is refused.
@@ -200,8 +206,9 @@ pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Prob
                 start.display()
             ),
             word(
-                "`compeval init` writes one; -C names another folder, -c another file",
-                "`compeval init` 会写出一个；-C 指定其他文件夹，-c 指定其他文件",
+                "`compeval run --sample` runs a sample project, `compeval init` only writes it; -C names another folder, -c \
+                 another file",
+                "`compeval run --sample` 运行示例项目，`compeval init` 只写出它；-C 指定其他文件夹，-c 指定其他文件",
             ),
         ),
     }
@@ -329,6 +336,15 @@ mod tests {
         assert_eq!(matches("../*/b.py", &folder.path().join("agent")).len(), 0);
         assert_eq!(matches("../b.py", &folder.path().join("agent")), ["../b.py"]);
         assert!(Pattern::new("/etc/*").is_err() && Pattern::new("a[").is_err());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_resolved_confines_and_is_an_error() {
+        let outside = folder(&["secret.md"]);
+        let mut reader = SourceReader::new(outside.path().join("missing"));
+        assert!(!reader.is_out_of_bounds(Path::new("../secret.md")), "not confined yet");
+        assert_eq!(reader.confine(), Err("there is no such file".to_owned()));
+        assert!(reader.is_out_of_bounds(Path::new("../secret.md")));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(super) fn answerers(
     let (mut answerers, mut open) = (Vec::new(), Vec::new());
     for table in tables {
         let name = context.name(table.value.name.as_ref(), &table.place, "answer", &mut taken);
-        let model = context.model(&model_declaration!(table, "answer", override_model));
+        let model = context.model(&model_declaration!(table, Answer, override_model));
         let built_in = Some(answer::built_in(context.locale));
         let prompt = context.prompt(table.value.prompt.as_ref(), answer::VARIABLES, answer::VARIABLES, built_in);
         let rules = [TruncatedReplies::Grade, TruncatedReplies::Fail].map(|rule| (rule.name(), rule));
@@ -138,7 +138,7 @@ pub(super) fn judges(
     let mut judges = Vec::new();
     for table in tables {
         let name = context.name(table.value.name.as_ref(), &table.place, "judge", &mut taken);
-        let model = context.model(&model_declaration!(table, "judge", override_model));
+        let model = context.model(&model_declaration!(table, Judge, override_model));
         let built_in = Some(judge::built_in_template(context.locale));
         let prompt = context.prompt(table.value.prompt.as_ref(), judge::VARIABLES, judge::VARIABLES, built_in);
         let attempts = context.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);
@@ -181,7 +181,7 @@ pub(super) fn generators(
                 word("write it all into `prompt`", "请全部写入 `prompt`"),
             );
         }
-        let model = context.model(&model_declaration!(table, "probes", override_model));
+        let model = context.model(&model_declaration!(table, Probes, override_model));
         let built_in = Some(generation_template(context.locale));
         let prompt = context.prompt(table.value.prompt.as_ref(), GENERATION_VARIABLES, &[], built_in);
         let attempts = context.at_least_one("attempts", table.value.attempts.as_ref()).unwrap_or(ATTEMPTS);

@@ -11,7 +11,7 @@ use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
 use super::providers::{Environment, Providers};
 use super::sources::SourceReader;
-use crate::action::{Template, Variable};
+use crate::action::{Stage, Template, Variable};
 use base::locale::{Locale, word};
 use base::say;
 use base::units::Tokens;
@@ -39,8 +39,7 @@ pub(super) struct ValidationContext<'a> {
 pub(super) struct ModelDeclaration<'a> {
     /// The place of the table.
     pub(super) header: Range<usize>,
-    /// The name of the stage.
-    pub(super) stage: &'static str,
+    pub(super) stage: Stage,
     pub(super) model: Option<&'a Located<String>>,
     /// The model from the command line, which replaces it.
     pub(super) override_model: Option<&'a str>,
@@ -52,10 +51,10 @@ pub(super) struct ModelDeclaration<'a> {
 
 /// The model keys of a table of any stage.
 macro_rules! model_declaration {
-    ($table:expr, $stage:literal, $override_model:expr) => {
+    ($table:expr, $stage:ident, $override_model:expr) => {
         $crate::pipeline::validation::ModelDeclaration {
             header: $table.place.clone(),
-            stage: $stage,
+            stage: $crate::action::Stage::$stage,
             model: $table.value.model.as_ref(),
             override_model: $override_model,
             max_output_tokens: $table.value.max_output_tokens.as_ref(),
@@ -249,9 +248,9 @@ impl ValidationContext<'_> {
             return Lane::Live;
         }
         let takes_batch = match declaration.stage {
-            "answer" | "judge" => true,
-            "compress" => is_named,
-            _ => false,
+            Stage::Answer | Stage::Judge => true,
+            Stage::Compress => is_named,
+            Stage::Probes => false,
         };
         if lane == Lane::Batch && !takes_batch { Lane::Live } else { lane }
     }

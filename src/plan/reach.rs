@@ -17,7 +17,7 @@ use store::cache::{Lookup, Record};
 pub struct ReachableEntries {
     /// All actions whose inputs are known, whether or not they have an output.
     pub keys: HashSet<ActionKey>,
-    /// Stale actions: what depends on them is unknown until they have run.
+    /// Actions without an output that can be read: what depends on them is unknown until they have run.
     pub stale: u64,
     /// Whether the pipeline generates probes; then all entries of that stage are kept.
     generates: bool,
@@ -43,14 +43,14 @@ pub fn reachable<L: Lookup>(pipeline: &Pipeline, lookup: &L) -> Result<Reachable
             ActionStatus::Cached { resolved, .. } => {
                 // A reply that is reused under a higher limit has a key of its own.
                 reachable.keys.insert(resolved.key);
-                follow(lookup, &preparer, &task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
+                follow(lookup, &preparer, &task, resolved, None).ok()
             }
-            ActionStatus::Stale => {
-                reachable.stale += u64::from(is_new);
-                TaskOutcome::Unresolved
-            }
+            ActionStatus::Stale => None,
         };
-        frontier.resolve(&task, outcome);
+        if outcome.is_none() {
+            reachable.stale += u64::from(is_new);
+        }
+        frontier.resolve(&task, outcome.unwrap_or(TaskOutcome::Unresolved));
     }
     Ok(reachable)
 }

@@ -6,12 +6,11 @@ use std::rc::Rc;
 
 use super::breakers::CircuitBreakers;
 use super::cells::Cells;
-use super::event::{Event, SkipReason};
+use super::event::{RunEvent, SkipReason};
 use super::execute::{ExecutedOutput, Executor};
 use super::options::{RunError, SchedulerOptions};
 use super::qualification::{CaseOutcome, JudgeQualification, JudgeReadiness, broken_replies};
 use super::stats::RunStats;
-use crate::action::ActionKey;
 use crate::entries::Refresh;
 use crate::plan::{
     self, Action, ActionStatus, CurrentSources, Frontier, Output, PrepareError, Resolved, SelftestTask, Task,
@@ -67,8 +66,8 @@ impl<'r, 'e> Tasks<'r, 'e> {
             }
         };
         let Some(action) = self.cells.shared.join(action) else { return Ok(None) };
-        if self.cells.shared.has_failed(&action.key) {
-            self.share_failure(&task, stats)?;
+        if let Some(outcome) = self.cells.shared.failure(&action.key).cloned() {
+            self.share_failure(&task, outcome, stats)?;
             return Ok(None);
         }
         // Outputs that this run has made are current, even those of a stage that is refreshed.
@@ -120,7 +119,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         }
         let message = path.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
         let failure = FailedAction::new(task.place(pipeline), task.stage(), None, message);
-        stats.emit(&Event::Failed(&failure))?;
+        stats.emit(&RunEvent::Failed(&failure))?;
         self.unresolved(task, CaseOutcome::Ungraded, stats)
     }
 
@@ -191,7 +190,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         self.resolve(task, fresh.resolved, Some(fresh.output), stats)?;
         for sharer in sharers {
             self.cells.note_used(&sharer, action, fresh.resolved.key);
-            stats.emit(&Event::Shared { stage: sharer.stage() })?;
+            stats.emit(&RunEvent::Shared { stage: sharer.stage() })?;
             self.resolve(&sharer, fresh.resolved, None, stats)?;
         }
         Ok(())
@@ -206,8 +205,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
     ) -> Result<(), RunError> {
         let task = &action.task;
         let sharers = self.cells.shared.finish(&action.key);
-        self.cells.shared.fail(action.key);
-        stats.emit(&Event::Failed(failure))?;
+        stats.emit(&RunEvent::Failed(failure))?;
         // A judge that writes until the token limit was asked, and would be no better another time.
         let was_answered = failure.class.is_none_or(ErrorClass::was_answered);
         if let Some(judge) = task.judge().filter(|_| was_answered) {
@@ -218,13 +216,15 @@ impl<'r, 'e> Tasks<'r, 'e> {
             true => CaseOutcome::Ungraded,
             false => CaseOutcome::Unasked(Some(failure.message_with_hint())),
         };
-        self.unresolved(task, outcome, stats)?;
-        sharers.iter().try_for_each(|sharer| self.share_failure(sharer, stats))
+        self.cells.shared.fail(action.key, outcome.clone());
+        self.unresolved(task, outcome.clone(), stats)?;
+        sharers.iter().try_for_each(|sharer| self.share_failure(sharer, outcome.clone(), stats))
     }
 
-    fn share_failure(&mut self, task: &Task, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        stats.emit(&Event::SharedFailure { stage: task.stage() })?;
-        self.unresolved(task, CaseOutcome::Ungraded, stats)
+    /// The action of a task failed for another task; `outcome` is that of a case.
+    fn share_failure(&mut self, task: &Task, outcome: CaseOutcome, stats: &mut RunStats<'_>) -> Result<(), RunError> {
+        stats.emit(&RunEvent::SharedFailure { stage: task.stage() })?;
+        self.unresolved(task, outcome, stats)
     }
 
     /// A task is not executed in this run, nor are those that share its action.
@@ -295,19 +295,15 @@ impl<'r, 'e> Tasks<'r, 'e> {
 
     /// No task may go unreported: one that waits for something that will not come fails, by name.
     pub(super) fn fail_waiting(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        fn message() -> &'static str {
-            word(
-                "this cell was left waiting for what never came: a fault of compeval",
-                "该单元一直在等待未到来的内容：compeval 的故障",
-            )
-        }
-        fn hint() -> &'static str {
-            word("run again; if it stays, please report it", "请重新运行；如仍如此，请报告")
-        }
+        let message = word(
+            "this cell was left waiting for what never came: a fault of compeval",
+            "该单元一直在等待未到来的内容：compeval 的故障",
+        );
+        let hint = word("run again; if it stays, please report it", "请重新运行；如仍如此，请报告");
         for task in self.judges.drain().into_iter().chain(self.cells.shared.drain()) {
             let place = task.place(self.executor.preparer.pipeline());
-            let failure = FailedAction::new(place, task.stage(), None::<ActionKey>, message());
-            stats.emit(&Event::Failed(&FailedAction { hint: Some(hint().to_owned()), ..failure }))?;
+            let failure = FailedAction::new(place, task.stage(), None, message);
+            stats.emit(&RunEvent::Failed(&FailedAction { hint: Some(hint.to_owned()), ..failure }))?;
             self.unresolved(&task, CaseOutcome::Unasked(None), stats)?;
         }
         Ok(())

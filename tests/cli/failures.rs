@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::super::brain::Wanted;
+use super::super::brain::{Wanted, graded, material};
 use super::project::Project;
 use super::server::{Asked, Reply, Server, with_finish};
 
@@ -253,23 +253,10 @@ fn a_judge_that_breaks_its_contract_is_asked_again_as_often_as_declared() {
 fn a_judge_that_gives_every_answer_the_same_score_is_named_and_nothing_is_graded() {
     let server = Server::start();
     let project = Project::new(&server);
-    let same = |asked: &Asked| {
-        let ids = &asked.json["response_format"]["json_schema"]["schema"];
-        let text = ids.to_string();
-        let known = [
-            "accuracy_factual", "accuracy_technical", "context_conversation_state", "context_artifact_state",
-            "artifact_files_created", "artifact_files_modified", "artifact_key_details", "completeness_coverage",
-            "completeness_depth", "continuity_work_state", "continuity_todo_state", "continuity_reasoning",
-            "instruction_format", "instruction_constraints",
-        ];
-        let results: Vec<Value> = known
-            .iter()
-            .filter(|id| text.contains(&format!("\"{id}\"")))
-            .map(|id| json!({"criterionId": id, "score": 3, "reasoning": "fine"}))
-            .collect();
-        Reply::Text(json!({"criterionResults": results}).to_string())
-    };
-    server.script(move |asked| if asked.wanted == Wanted::Grades { same(asked) } else { Reply::Sensible });
+    server.script(|asked| {
+        let brief = material(&asked.text);
+        brief.and_then(|brief| graded(&brief, 3)).map_or(Reply::Sensible, Reply::Text)
+    });
     let ended = project.expect(1, "run --label a --runs 1");
     ended.says(&["grader"]);
     assert!(server.counts()[&Wanted::Grades] <= super::matrix::SELFTEST, "the self-test alone");
@@ -344,6 +331,23 @@ fn a_judge_whose_self_test_was_not_completed_is_not_called_weak() {
     project.expect(0, "run --label a --runs 1");
     assert_eq!(project.rows("a").len(), 5 * 7);
     assert!(server.asked().iter().all(|asked| asked.wanted == Wanted::Grades), "the answers stand");
+}
+
+#[test]
+fn judges_that_share_requests_without_an_answer_are_both_untested() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit("pipeline.toml", "[[judge]]", "[[judge]]\nname  = \"second\"\nmodel = \"mock/judge-1\"\n\n[[judge]]");
+    server.script(|asked| match asked.wanted == Wanted::Grades {
+        true => refusal(400, "invalid_request_error", "not today"),
+        false => Reply::Sensible,
+    });
+    let ended = project.expect(5, "run --label a --runs 1");
+    ended.says(&["the self-test of judge grader did not complete", "the self-test of judge second did not complete"]);
+    assert!(!ended.stderr.contains("failed its self-test"), "{}", ended.stderr);
+    assert_eq!(project.result("a", "manifest.json")["caveats"]["weak_judges"], json!([]));
+    assert!(server.counts()[&Wanted::Grades] <= super::matrix::SELFTEST, "one request for each case of both");
+    assert!(server.counts()[&Wanted::Answer] > 20, "what does not need the judges goes on");
 }
 
 #[test]

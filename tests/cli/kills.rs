@@ -84,7 +84,7 @@ fn two_first_runs_at_once_make_one_cache_and_ask_nothing_twice() {
 }
 
 /// Flips a byte in the header of an action's frame. A frame names its action near its beginning.
-fn damage(project: &Project, key: &str) {
+pub(super) fn damage(project: &Project, key: &str) {
     let key: Vec<u8> = (0..key.len()).step_by(2).map(|at| u8::from_str_radix(&key[at..at + 2], 16).unwrap()).collect();
     let pack = project.files("cache/packs").pop().unwrap();
     let mut bytes = std::fs::read(&pack).unwrap();

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::super::brain::Wanted;
+use super::kills::damage;
 use super::project::Project;
 use super::server::{Asked, Reply, Server};
 
@@ -398,6 +399,24 @@ fn verdicts_are_on_the_open_book_where_it_was_declared_so() {
     project.expect(2, "compare open closed").says(&["which answers are tested"]);
     project.edit("pipeline.toml", "[answer.recovery]\nresults = 8\n", "");
     project.expect(2, "check").says(&["needs an answerer that may search"]);
+}
+
+#[test]
+fn a_step_that_cannot_be_read_is_stale_to_a_plan_and_to_a_prune() {
+    let server = Server::start();
+    server.script(searches_when_it_misses);
+    let project = project(&server, "");
+    project.edit("pipeline.toml", "runs = 2", "runs = 1");
+    project.expect(0, "run --label a");
+    let note = "of the pipeline have no readable output";
+    let prune = "cache prune --unreachable --dry-run";
+    assert!(!project.expect(0, prune).stderr.contains(note), "all are cached");
+    let (_, open) = books(&project, "a");
+    let row = &open[&("nothing".to_owned(), "port".to_owned())];
+    damage(&project, row["open_book"]["steps"][0]["key"].as_str().unwrap());
+    project.expect(0, prune).says(&[&format!("1 action {note}")]);
+    let counts = project.expect(0, "plan --json").json()["stages"]["answer"].clone();
+    assert_eq!(counts["stale"], 1, "a run makes it again: {counts}");
 }
 
 #[test]

@@ -70,6 +70,16 @@ impl AttemptError {
         matches!(self.class, ErrorClass::Overloaded | ErrorClass::Transient)
     }
 
+    /// Whether the provider certainly worked on no token of the request. Before a server error or a gateway's time-out, a
+    /// model may have.
+    pub(super) fn took_no_tokens(&self) -> bool {
+        match self.delivery {
+            Delivery::NotSent => true,
+            Delivery::Rejected => self.class != ErrorClass::Transient,
+            Delivery::MaybeProcessed => false,
+        }
+    }
+
     pub(super) fn new(class: ErrorClass, message: impl Into<String>) -> AttemptError {
         AttemptError {
             class,

@@ -301,8 +301,7 @@ impl Client {
         announced: &AnnouncedLimits,
     ) -> FailedAttempt {
         let provider = prepared.connection.spec.name.clone();
-        if fault.throttle.is_some() {
-            // A rejected request took no tokens.
+        if fault.took_no_tokens() {
             prepared.connection.account.limiter.settle(None, prepared.need, TokenDemand::default());
         }
         if fault.throttle.is_some_and(|throttle| !matches!(throttle, Throttle::Overloaded | Throttle::NoCapacity)) {

@@ -98,6 +98,18 @@ fn mistakes_are_placed_with_what_was_expected() {
 }
 
 #[test]
+fn numbers_that_are_not_finite_are_refused_at_their_place() {
+    for number in ["inf", "-inf", "nan"] {
+        let agent = Project::with_stages("name = \"agent\"", &format!("name = \"agent\"\ntemperature = {number}"));
+        assert_eq!(agent.listed(), format!("pipeline.toml:8:15: expected a finite number, found the number {number}"));
+        for table in ["providers.x.limits]\ntimeout_s", "prices.\"openai/gpt\"]\noutput"] {
+            let listed = Project::new(&format!("{STAGES}\n[{table} = {number}\n")).listed();
+            assert!(listed.contains(&format!("expected a finite number, found the number {number}")), "{listed}");
+        }
+    }
+}
+
+#[test]
 fn all_problems_come_at_once() {
     let stages = r#"
 [pipeline]

@@ -131,6 +131,15 @@ impl LimitGroup {
         }
     }
 
+    /// Records that a request failed before it took any tokens, for another reason than a limit.
+    pub(crate) fn took_no_tokens(&self, Ticket(id): Ticket) {
+        for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {
+            if kind != LimitKind::Requests {
+                estimator.withdrawn(id);
+            }
+        }
+    }
+
     /// Corrects the tokens reserved for a request to those it used.
     pub(crate) fn settle(&self, Ticket(id): Ticket, reserved: TokenDemand, used: TokenDemand) {
         for (estimator, kind) in self.estimators().iter_mut().zip(LimitKind::ALL) {

@@ -108,6 +108,22 @@ async fn after_a_failure_that_cannot_pass_nothing_is_sent_again() {
 }
 
 #[tokio::test]
+async fn tokens_reserved_for_a_refused_request_are_returned_and_those_of_a_server_error_are_not() {
+    let broken = Scripted::new(500, "{}").header("x-should-retry", "false");
+    let refused = [400, 401, 404].map(|status| (Scripted::new(status, "{}"), true));
+    for (failed, returns) in refused.into_iter().chain([(broken, false)]) {
+        let simulator = Simulator::scripted([failed.clone(), good()]);
+        let limits = Limits { tokens_per_minute: Some(6000), max_in_flight: Some(64), ..Limits::default() };
+        let client =
+            client_of(ProviderSpec { limits, ..spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url())) });
+        asked(&client, &ask("q")).await.unwrap_err();
+        // What is reserved for one request is the limit of ten seconds.
+        let next = tokio::time::timeout(Duration::from_secs(2), asked(&client, &ask("q"))).await;
+        assert_eq!(next.is_ok_and(|answered| answered.is_ok()), returns, "{failed:?}");
+    }
+}
+
+#[tokio::test]
 async fn attempts_are_bounded_and_the_last_failure_is_reported() {
     let error = || Scripted::new(500, r#"{"error":{"message":"oops"}}"#).header("x-request-id", "req_9");
     let (outcome, sent) = ask_scripted((0..9).map(|_| error()).collect()).await;

@@ -177,9 +177,8 @@ impl PruneCriteria {
     fn new(args: &PruneArgs) -> Result<PruneCriteria, Failure> {
         let PruneArgs { unreachable, older_than, max_size, stage, model, writer, dry_run: _, remote: _, delete: _ } =
             args;
-        let named = [stage.is_some(), model.is_some(), writer.is_some()];
-        let flags = [&[*unreachable, older_than.is_some(), max_size.is_some()], &named[..]].concat();
-        if !flags.contains(&true) {
+        let has_filter = stage.is_some() || model.is_some() || writer.is_some() || older_than.is_some();
+        if !(has_filter || *unreachable || max_size.is_some()) {
             let message = word("cache prune needs a condition for what to remove", "cache prune 需要删除条件");
             return Err(Failure::input(message).hinted(
                 word("--unreachable, --older-than 30d, --max-size 2GB, --stage S, --model M or --writer W; several must all hold. \
@@ -271,6 +270,7 @@ fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<HashSet<Action
         })?;
         keys.extend(known);
         if manifest.outcome == Outcome::Running {
+            // Without a readable time, all entries are kept.
             let began = manifest.started.parse::<jiff::Timestamp>().map_or(0, |time| time.as_millisecond());
             since = Some(since.map_or(began, |known| known.min(began)));
         }
@@ -287,9 +287,9 @@ fn warn_about_stale(reachable: &ReachableEntries, console: &Console) {
     if reachable.stale > 0 {
         let stale = count(reachable.stale, Noun::Action);
         let text = word(
-            "of the pipeline have no output in the cache; entries made from their earlier outputs count as \
+            "of the pipeline have no readable output in the cache; entries made from their earlier outputs count as \
                     unreachable. To keep those that turn out unchanged, use `compeval run` first",
-            "属于本流程而在缓存中没有输出；由其先前输出得到的条目视为不可达。要保留其中不变的，请先 `compeval run`",
+            "属于本流程而在缓存中没有可读取的输出；由其先前输出得到的条目视为不可达。要保留其中不变的，请先 `compeval run`",
         );
         console.warn(word("note:", "说明："), format_args!("{stale} {text}"));
     }
