@@ -1,17 +1,18 @@
 //! Checks what the documents say: commands parse, TOML opens, links and paths exist, all modules are listed.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-const DOCUMENTS: [&str; 30] = [
+const DOCUMENTS: [&str; 31] = [
     "README.md", "docs/ARCHITECTURE.md", "docs/CHANGELOG.md", "docs/CONTRIBUTING.md", "docs/SECURITY.md",
     "docs/pipeline.md", "docs/method.md", "docs/data.md", "docs/results.md", "docs/running.md",
     "docs/cluster/README.md", "docs/tutorial.md", "docs/which-model.md", "docs/zh/README.md", "docs/zh/tutorial.md",
     "docs/limits.md", "docs/batch.md", "docs/shared-cache.md", "docs/grading.md", "docs/interface.md",
     "docs/python.md", "docs/economics.md", "docs/notes/facts.md", "docs/notes/gate.md", "docs/notes/harms.md",
     "docs/notes/judges.md", "docs/notes/needed.md", "docs/notes/observe.md", "docs/notes/open-book.md",
-    "docs/notes/stand-in.md",
+    "docs/notes/stand-in.md", "docs/notes/targets.md",
 ];
 /// Pages whose inline paths are those of the repository. Other pages in `docs` name files of sample sessions.
 const CONTRIBUTOR_PAGES: [&str; 5] =
@@ -62,13 +63,23 @@ fn every_command_parses() {
     }
 }
 
+/// The long flags in a text, each up to its value.
+fn flags(text: &str) -> impl Iterator<Item = &str> {
+    let starts =
+        text.match_indices("--").filter(|(at, _)| !text[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '-'));
+    let flags = starts.map(|(at, dashes)| {
+        let name = &text[at + dashes.len()..];
+        &text[at..at + dashes.len() + name.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(name.len())]
+    });
+    flags.filter(|flag| flag.len() > 2)
+}
+
 #[test]
 fn every_flag_in_the_text_is_one_of_the_programs() {
     let pages: &[&[&str]] = &[
         &["init"],
         &["run"],
         &["plan"],
-        &["merge"],
         &["labels", "trend"],
         &["compare"],
         &["report"],
@@ -77,6 +88,7 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["observe"],
         &["fixture", "import"],
         &["judge", "agreement"],
+        &["judge", "grade"],
         &["judge", "selftest"],
         &["probes", "generate"],
         &["probes", "review"],
@@ -90,7 +102,8 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
         &["cache", "key"],
     ];
     let help = |page: &&[&str]| String::from_utf8(compeval(&[page, &["--help"][..]].concat()).stdout).expect("help");
-    let known: String = pages.iter().map(help).collect();
+    let help: String = pages.iter().map(help).collect();
+    let known: BTreeSet<&str> = flags(&help).collect();
     for document in DOCUMENTS {
         let text = text(document);
         // Code blocks are commands and checked above; here every second part between back-ticks is inline code.
@@ -101,7 +114,7 @@ fn every_flag_in_the_text_is_one_of_the_programs() {
             .step_by(2)
             .filter(|span| !["cargo", "sbatch"].iter().any(|other| span.starts_with(other)));
         for flag in spans.flat_map(str::split_whitespace).filter(|word| word.starts_with("--")) {
-            let flag = flag.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            let flag = flags(flag).next().unwrap_or_default();
             assert!(known.contains(flag), "{document} names {flag}, which no command takes");
         }
     }

@@ -11,7 +11,7 @@ use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::evaluation::{Ending, MergeCoverage, NumberedPart, Outcome, PartOfRun, variable};
+use crate::evaluation::{Ending, EvaluationOutcome, MergeCoverage, NumberedPart, PartOfRun, variable};
 use crate::parts::{Engine, EngineError, PartArgument, PartNumber};
 use base::locale::word;
 use base::say;
@@ -116,17 +116,12 @@ pub(crate) fn part_line(part: &PartOfRun) -> String {
 }
 
 /// Says which parts are unfinished or were run twice, and which judges failed in one. Returns the exit of the merge.
-pub(crate) fn print_coverage(outcome: &Outcome, coverage: &MergeCoverage, console: &Console) -> Exit {
+pub(crate) fn print_coverage(outcome: &EvaluationOutcome, coverage: &MergeCoverage, console: &Console) -> Exit {
     let mut exit = Exit::from(outcome.ending);
 
     let MergeCoverage { missing, incomplete, doubled, made_twice, .. } = coverage;
     if !doubled.is_empty() {
-        let text = say!(
-            "at the same time, in two processes, ran part {}; what both paid is counted",
-            "分片 {} 在两个进程中同时运行；双方的花费都已计入",
-            list_numbers(doubled)
-        );
-        console.warn(word("parts:", "分片："), text);
+        console.warn(word("parts:", "分片："), doubled_parts(doubled));
     }
     if *made_twice > 0 {
         let text = say!(
@@ -165,12 +160,22 @@ pub(crate) fn print_coverage(outcome: &Outcome, coverage: &MergeCoverage, consol
     exit
 }
 
+/// Says which parts ran in two processes at the same time.
+fn doubled_parts(parts: &[PartNumber]) -> String {
+    let these = if parts.len() == 1 { "this part" } else { "these parts" };
+    let numbers = list_numbers(parts);
+    say!(
+        "{these} ran in two processes at the same time: {numbers}; what both processes paid is counted",
+        "以下分片在两个进程中同时运行：{numbers}；两个进程的花费都已计入"
+    )
+}
+
 fn list_numbers(parts: &[PartNumber]) -> String {
     parts.iter().map(|part| part.index().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// What to do about missing cells.
-fn merge_advice(outcome: &Outcome, coverage: &MergeCoverage) -> String {
+fn merge_advice(outcome: &EvaluationOutcome, coverage: &MergeCoverage) -> String {
     let typed = CommandLine::current().without("parts");
     let rest = typed.clone().command("run");
     let unfinished = coverage.unfinished();
@@ -188,4 +193,17 @@ fn merge_advice(outcome: &Outcome, coverage: &MergeCoverage) -> String {
         "{command}{again}, then merge again; or run what is left in one process: {rest}",
         "{command}{again}，然后再次合并；或在一个进程中运行剩余部分：{rest}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubled_parts_are_named_in_singular_and_plural() {
+        let part = |index| PartNumber::new(index, 8).unwrap();
+        let [one, several] = [doubled_parts(&[part(3)]), doubled_parts(&[part(3), part(5)])];
+        assert!(one.starts_with("this part ran in two processes at the same time: 3; "), "{one}");
+        assert!(several.starts_with("these parts ran in two processes at the same time: 3, 5; "), "{several}");
+    }
 }

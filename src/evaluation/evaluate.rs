@@ -14,10 +14,10 @@ use super::event::{Event, Listening};
 use super::false_facts::{check_judges, has_judge_to_check};
 use super::line_files::{LineFiles, RunLines};
 use super::looks::add_look;
-use super::meeting::{connect_parts, push_part};
 use super::merge::Merge;
-use super::outcome::{Ended, Ending, Outcome};
+use super::outcome::{Ended, Ending, EvaluationOutcome};
 use super::part::{NumberedPart, PartOfRun, PartRequest};
+use super::parts_remote::{connect_parts, push_part};
 use super::project::{
     open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices, stage_models,
 };
@@ -45,8 +45,8 @@ use store::remote::{SharedCache, SharedSummary};
 ///
 /// # Errors
 /// The project or the request has faults; the cache or the label is locked or damaged; a file cannot be written. Cells
-/// that fail are not errors; the [`Outcome`] has them.
-pub fn evaluate(request: Request, listener: &mut dyn FnMut(&Event<'_>)) -> Result<Outcome, EvaluationError> {
+/// that fail are not errors; the [`EvaluationOutcome`] has them.
+pub fn evaluate(request: Request, listener: &mut dyn FnMut(&Event<'_>)) -> Result<EvaluationOutcome, EvaluationError> {
     let listening = Listening::new(listener);
     let (file, profile) = (request.project.file.clone(), request.project.profile.clone());
     let (prepared, store) = match request.part {
@@ -66,7 +66,11 @@ pub fn evaluate(request: Request, listener: &mut dyn FnMut(&Event<'_>)) -> Resul
 }
 
 /// Runs what was prepared and publishes the results.
-fn run_and_publish(prepared: Prepared, store: Store, listening: &Listening<'_>) -> Result<Outcome, EvaluationError> {
+fn run_and_publish(
+    prepared: Prepared,
+    store: Store,
+    listening: &Listening<'_>,
+) -> Result<EvaluationOutcome, EvaluationError> {
     let pipeline = &prepared.pipeline;
     if let Some(part) = &prepared.part {
         listening.report(&Event::Part(part));
@@ -93,7 +97,7 @@ fn run_and_publish(prepared: Prepared, store: Store, listening: &Listening<'_>) 
     let PublishedRun { manifest, summary, refused, publication } = published;
     // If the cache can keep nothing more, that was already reported.
     let unsynced = synced.err().filter(|_| !is_broken);
-    Ok(Outcome { manifest, summary, refused, publication, ending, merge: coverage, unpushed, unsynced })
+    Ok(EvaluationOutcome { manifest, summary, refused, publication, ending, merge: coverage, unpushed, unsynced })
 }
 
 /// A run with its files.
@@ -345,7 +349,7 @@ impl Prepared {
         let unrecorded = if baseline.is_recorded { record_tries(&counted.tries, &other).err() } else { None };
         if let Some(error) = unrecorded {
             let text = say!("the ledger of tries does not count this run: {error}", "尝试记录未计入本次运行：{error}");
-            counts.on_event(&scheduler::Event::Warning(text))?;
+            counts.on_event(&scheduler::RunEvent::Warning(text))?;
         }
         let regradings = regrader.check_drift(&counted.comparison, folder, &other, listening, counts)?;
         Ok((counted.tried, regradings))

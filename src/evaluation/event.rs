@@ -40,7 +40,7 @@ pub enum Event<'a> {
     /// A stage has more cells than was known at the start.
     Added { stage: StageName, cells: u64 },
     /// What happened to a cell.
-    Step(&'a scheduler::Event<'a>),
+    Step(&'a scheduler::RunEvent<'a>),
     /// The progress of the work, twice a second.
     Progress(&'a ProgressSnapshot),
     /// No actions are in progress and no more will begin.
@@ -88,7 +88,7 @@ impl<'l> Listening<'l> {
 }
 
 impl scheduler::Listener for &Listening<'_> {
-    fn on_event(&mut self, event: &scheduler::Event<'_>) -> Result<(), FileError> {
+    fn on_event(&mut self, event: &scheduler::RunEvent<'_>) -> Result<(), FileError> {
         self.report(&Event::Step(event));
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The evaluation of a project: opens it, plans, runs what is stale and publishes the results.
 //!
 //! [`evaluate`] is the only way to run a matrix. It takes a [`Request`], reports each step as an [`Event`] to a
-//! listener, and returns an [`Outcome`]. The caller decides what is printed and which exit code follows.
+//! listener, and returns an [`EvaluationOutcome`]. The caller decides what is printed and which exit code follows.
 //! `compeval run`, `--watch`, `--until-decided` and the live page are short callers, and another program can be a
 //! caller, too.
 //!
@@ -20,10 +20,10 @@ mod false_facts;
 mod line_files;
 mod live;
 mod looks;
-mod meeting;
 mod merge;
 mod outcome;
 mod part;
+mod parts_remote;
 mod project;
 mod publish;
 mod recorder;
@@ -46,7 +46,7 @@ pub use event::{Event, Listening, ProgressSnapshot, Started};
 pub use live::{LiveServer, LoopbackServer, PageReply, PageRequest, PartialResults, Site};
 pub use looks::{Looks, looks};
 pub use merge::MergeCoverage;
-pub use outcome::{Ended, Ending, Outcome};
+pub use outcome::{Ended, Ending, EvaluationOutcome};
 pub use part::{NumberedPart, PartOfRun, PartRequest};
 pub use project::{
     open_project, open_snapshot, open_store, open_with_store, paths_of_project, require_keys, stage_models, variable,

@@ -11,7 +11,7 @@ use store::remote::RemoteError;
 
 /// The result of an evaluation.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct EvaluationOutcome {
     /// What was run, spent and found.
     pub manifest: Manifest,
     /// The scores; `None` for a part of the matrix, because its scores are made together with those of all parts.
@@ -29,7 +29,7 @@ pub struct Outcome {
     pub unsynced: Option<CacheError>,
 }
 
-impl Outcome {
+impl EvaluationOutcome {
     /// The folder of the files.
     pub fn folder(&self) -> &ResultsFolder {
         let (Publication::Published(folder) | Publication::Beside(folder)) = &self.publication;

@@ -7,7 +7,7 @@ use super::line_files::{ContextRows, LineFiles, RecalledRows};
 use crate::action::{Digest, StageName};
 use crate::pipeline::CompressCell;
 use crate::results::{FailedAction, KeysFile, Manifest, ResultsFolder, StageCounts, Unused, names};
-use crate::scheduler::{Event, Listener, Spent};
+use crate::scheduler::{Listener, RunEvent, Spent};
 use base::files::FileError;
 use base::say;
 use base::units::{Usage, Usd};
@@ -115,15 +115,15 @@ impl RunCounts {
 }
 
 impl Listener for RunCounts {
-    fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+    fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
         match event {
-            Event::Cached { stage, early_cutoff, key } => {
+            RunEvent::Cached { stage, early_cutoff, key } => {
                 self.keys.push(*key)?;
                 let counts = self.settled(*stage);
                 counts.cached += 1;
                 counts.early_cutoff += u64::from(*early_cutoff);
             }
-            Event::Completed { stage, usage, repeated, cost, key, asked, replies, .. } => {
+            RunEvent::Completed { stage, usage, repeated, cost, key, asked, replies, .. } => {
                 self.keys.push(*key)?;
                 let counts = self.settled(*stage);
                 counts.executed += 1;
@@ -134,31 +134,31 @@ impl Listener for RunCounts {
                     self.useful.add(*replies, usage, *cost);
                 }
             }
-            Event::Failed(failure) => {
+            RunEvent::Failed(failure) => {
                 self.settled(failure.stage).failed += 1;
                 self.failures.push((*failure).clone());
             }
-            Event::Skipped { stage, .. } => {
+            RunEvent::Skipped { stage, .. } => {
                 let counts = self.stage(*stage);
                 counts.cells += 1;
                 counts.skipped += 1;
             }
-            Event::Shared { stage } | Event::SharedFailure { stage } => self.stage(*stage).cells += 1,
-            Event::Blocked(counts) => {
+            RunEvent::Shared { stage } | RunEvent::SharedFailure { stage } => self.stage(*stage).cells += 1,
+            RunEvent::Blocked(counts) => {
                 self.stage(StageName::Compress).cells += counts.compress;
                 self.stage(StageName::Answer).cells += counts.answer;
                 self.stage(StageName::Judge).cells += counts.judge;
             }
-            Event::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
-            Event::SelftestCompleted { judge, verdict } => {
+            RunEvent::Warning(warning) => *self.notes.entry(warning.clone()).or_default() += 1,
+            RunEvent::SelftestCompleted { judge, verdict } => {
                 self.weaknesses.insert((*judge).to_owned(), verdict.failures.clone());
             }
-            Event::Started { .. }
-            | Event::AnotherStep { .. }
-            | Event::Estimated(_)
-            | Event::Context { .. }
-            | Event::Judged { .. }
-            | Event::BreakerTripped(_) => {}
+            RunEvent::Started { .. }
+            | RunEvent::AnotherStep { .. }
+            | RunEvent::Estimated(_)
+            | RunEvent::Context { .. }
+            | RunEvent::Judged { .. }
+            | RunEvent::BreakerTripped(_) => {}
         }
         Ok(())
     }
@@ -199,12 +199,12 @@ impl Forwarder<'_, '_> {
 }
 
 impl Listener for Forwarder<'_, '_> {
-    fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+    fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
         self.listening.report(&event::Event::Step(event));
         if let (Some(shared), Some(key)) = (self.shared, event.key()) {
             shared.note(key);
         }
-        if let (Some(shared), Event::Estimated(estimate)) = (self.shared.filter(|_| !self.is_offline), event) {
+        if let (Some(shared), RunEvent::Estimated(estimate)) = (self.shared.filter(|_| !self.is_offline), event) {
             self.listening.report(&event::Event::RemoteLacks { url: shared.url(), estimate });
         }
         self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.counts.on_event(event))

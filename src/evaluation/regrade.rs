@@ -32,7 +32,7 @@ use store::remote::SharedCache;
 
 /// The minimum number of answers for a mean shift.
 const FEWEST_ANSWERS: usize = REGRADED_ANSWERS / 2;
-/// The maximum number of answers among which those are searched that can be sent.
+/// How many answers are looked at to find those that can still be sent.
 const LOOKED_AT: usize = 4 * REGRADED_ANSWERS;
 
 /// Grades answers again.
@@ -117,7 +117,7 @@ struct Sides<'s> {
 }
 
 /// An answer of the baseline that can be graded again.
-struct RegradedAnswer {
+struct RegradableAnswer {
     /// The original grades of each judge, in the order of the pipeline; `None` if a judge gave none.
     then: Vec<Option<AnswerScores>>,
     /// A task for each judge.
@@ -133,7 +133,7 @@ pub(super) struct AnswerRows {
 
 impl Sides<'_> {
     /// The answers to grade again for a method of the judged side; a `subject` of `None` is the mean over methods.
-    fn answers(&self, subject: Option<&str>) -> Result<Vec<RegradedAnswer>, EvaluationError> {
+    fn answers(&self, subject: Option<&str>) -> Result<Vec<RegradableAnswer>, EvaluationError> {
         let occasion = self.occasion(subject)?;
         let chosen = spread(self.candidates(subject)?, LOOKED_AT);
         let places = chosen.iter().flatten().copied().collect();
@@ -199,7 +199,7 @@ impl Sides<'_> {
 
     /// An answer from the rows of its judges. `None` if the original request cannot be sent: the context is not in the
     /// cache, or the project no longer has the answer's probe.
-    fn answer(&self, rows: &[&Row], occasion: Digest) -> Option<RegradedAnswer> {
+    fn answer(&self, rows: &[&Row], occasion: Digest) -> Option<RegradableAnswer> {
         let row = *rows.first()?;
         let probe = self.regrader.probe(row)?;
         let context = self.regrader.context(self.design, row)?;
@@ -208,7 +208,7 @@ impl Sides<'_> {
         let tasks = regradings(self.regrader.pipeline, answer, occasion).ok()?;
         let rows_by_judge = self.design.judges.iter().map(|judge| rows.iter().find(|row| row.judge == judge.name));
         let then = rows_by_judge.map(|row| row.map(|row| row.dimensions.clone())).collect();
-        Some(RegradedAnswer { then, tasks })
+        Some(RegradableAnswer { then, tasks })
     }
 }
 
@@ -255,7 +255,7 @@ pub(super) fn spread(answers: BTreeMap<Digest, AnswerRows>, most: usize) -> Vec<
     in_turn.take(most).cloned().collect()
 }
 
-impl RegradedAnswer {
+impl RegradableAnswer {
     /// The original and the new scores, as means over the judges that graded the answer both times. Takes the outputs
     /// of the answer's tasks.
     fn scores(
@@ -292,7 +292,7 @@ struct Steps<'s, 'l> {
 }
 
 impl Listener for Steps<'_, '_> {
-    fn on_event(&mut self, event: &scheduler::Event<'_>) -> Result<(), FileError> {
+    fn on_event(&mut self, event: &scheduler::RunEvent<'_>) -> Result<(), FileError> {
         self.listening.report(&Event::Step(event));
         if let (Some(shared), Some(key)) = (self.shared, event.key()) {
             shared.note(key);

@@ -40,8 +40,10 @@ impl PublishedFiles {
             && self.made.files.get(names::KEYS) == Some(&keys)
             && self.manifest.has_same_results(manifest)
             && self.folder.file_digests().ok()? == self.made.files;
-        let text = is_same.then(|| read_text(&self.folder.file(names::SUMMARY)).ok())??;
-        serde_json::from_str(&text).ok()
+        if !is_same {
+            return None;
+        }
+        serde_json::from_str(&read_text(&self.folder.file(names::SUMMARY)).ok()?).ok()
     }
 }
 

@@ -33,7 +33,7 @@ fn a_whole_matrix_runs_without_a_terminal_and_then_from_the_cache() {
     let outcome = evaluate(request(&folder, "first"), &mut listener).unwrap();
     assert_eq!(events, ["opened, warned: false", "started 4 stages", "over", "ended Complete"]);
     assert_eq!(outcome.manifest.outcome, results::Outcome::Complete);
-    let executed = |outcome: &Outcome| outcome.manifest.stages[&StageName::Judge].executed;
+    let executed = |outcome: &EvaluationOutcome| outcome.manifest.stages[&StageName::Judge].executed;
     assert!(executed(&outcome) > 0 && outcome.unsynced.is_none());
     for name in ["cells.jsonl", "summary.json", "report.md", "report.html", "manifest.json"] {
         assert!(outcome.folder().path().join(name).exists(), "{name}");
@@ -41,7 +41,8 @@ fn a_whole_matrix_runs_without_a_terminal_and_then_from_the_cache() {
 
     let again = evaluate(request(&folder, "second"), &mut |_| {}).unwrap();
     assert_eq!(executed(&again), 0);
-    let scores = |outcome: &Outcome| serde_json::to_value(&outcome.summary.as_ref().unwrap().methods).unwrap();
+    let scores =
+        |outcome: &EvaluationOutcome| serde_json::to_value(&outcome.summary.as_ref().unwrap().methods).unwrap();
     assert_eq!(scores(&outcome), scores(&again));
 }
 

@@ -419,28 +419,28 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             match turn {
                 RequestTurn::Text(_, prompt) => {
                     total += prompt.literal_len() as f64 / 4.0;
-                    for (_, material) in prompt.used() {
-                        total += self.material_tokens(material)?;
+                    for (_, value) in prompt.used() {
+                        total += self.value_tokens(value)?;
                     }
                 }
-                RequestTurn::Messages(material)
-                | RequestTurn::Items(material)
-                | RequestTurn::Said(_, material)
-                | RequestTurn::Reply(material)
-                | RequestTurn::Results(material) => total += self.material_tokens(material)?,
+                RequestTurn::Messages(value)
+                | RequestTurn::Items(value)
+                | RequestTurn::Said(_, value)
+                | RequestTurn::Reply(value)
+                | RequestTurn::Results(value) => total += self.value_tokens(value)?,
             }
         }
         Some(total)
     }
 
-    fn material_tokens(&mut self, material: &InputValue) -> Option<f64> {
-        match material {
+    fn value_tokens(&mut self, value: &InputValue) -> Option<f64> {
+        match value {
             InputValue::Text(digest, text) => Some(match self.lookup.count(digest) {
                 Some(count) => count as f64,
                 None => *self.estimated.entry(*digest).or_insert_with(|| estimate_tokens(text).0 as f64),
             }),
             InputValue::Output(digest) => self.lookup.count(digest).map(|count| count as f64),
-            InputValue::Composed(pieces) => pieces.parts().map(|(_, part)| self.material_tokens(part)).sum(),
+            InputValue::Composed(pieces) => pieces.parts().map(|(_, part)| self.value_tokens(part)).sum(),
         }
     }
 
@@ -503,7 +503,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             }
             Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => return 0.0,
         };
-        let sizes = points.filter_map(|point| self.material_tokens(&text(texts, PointIx(point)).text));
+        let sizes = points.filter_map(|point| self.value_tokens(&text(texts, PointIx(point)).text));
         let sizes: Vec<f64> = sizes.collect();
         sizes.iter().sum::<f64>() / sizes.len().max(1) as f64
     }

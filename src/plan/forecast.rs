@@ -7,9 +7,8 @@ use serde::Serialize;
 use super::estimate::{CostEstimate, Estimates, Estimator, StageDuration, WindowOverflow, WorstCase};
 use super::explain::{Explainer, StaleCause};
 use super::frontier::Frontier;
-use super::outputs::read_entry;
+use super::outputs::{OutputUnavailable, read_entry};
 use super::prepare::{Action, PrepareError, Preparer};
-use super::reading::Output;
 use super::recovery::follow;
 use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
@@ -156,53 +155,51 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         let mut frontier = Frontier::new(&self.preparer);
         while let Some(task) = frontier.next_ready() {
             let action = self.preparer.prepare(&task)?;
-            let outcome = self.count(&action);
-            if self.is_rejected(&task, &outcome) {
+            let Some(outcome) = self.count(&action) else {
                 frontier.resolve(&task, TaskOutcome::Unresolved);
                 continue;
-            }
+            };
             let blocked = frontier.resolve(&task, outcome);
             self.block(&action, blocked);
         }
         Ok(())
     }
 
-    /// Counts an action. Returns its outcome, as far as the cache has it.
-    fn count(&mut self, action: &Action) -> TaskOutcome {
+    /// Counts an action. Returns its outcome, as far as the cache has it; `None` for a cached answer that fails its cell,
+    /// so that it is graded in no run.
+    fn count(&mut self, action: &Action) -> Option<TaskOutcome> {
         let stage = action.task.stage();
         self.stage(stage).cells += u64::from(stage == StageName::Selftest);
         let is_new = self.seen.insert(action.key);
-        match look_up(self.lookup, &self.preparer, action, self.assumptions.refresh) {
-            ActionStatus::Cached { resolved, record, .. } => {
-                if is_new {
-                    self.count_cached(stage, &record);
-                }
-                follow(self.lookup, &self.preparer, &action.task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
+        let status = look_up(self.lookup, &self.preparer, action, self.assumptions.refresh);
+        // An output that cannot be read is made again by a run.
+        if let ActionStatus::Cached { resolved, record, .. } = status
+            && let Ok(outcome) = self.cached_outcome(&action.task, resolved)
+        {
+            if is_new {
+                self.count_cached(stage, &record);
             }
-            ActionStatus::Stale if self.assumptions.submitted.contains(&action.key) => {
-                let counts = self.stage(stage);
-                counts.actions += u64::from(is_new);
-                counts.submitted += u64::from(is_new);
-                TaskOutcome::Unresolved
-            }
-            ActionStatus::Stale => {
-                if is_new {
-                    self.count_stale(action);
-                    self.estimator.add_later_steps(action);
-                }
-                TaskOutcome::Unresolved
-            }
+            return outcome;
         }
+        if self.assumptions.submitted.contains(&action.key) {
+            let counts = self.stage(stage);
+            counts.actions += u64::from(is_new);
+            counts.submitted += u64::from(is_new);
+        } else if is_new {
+            self.count_stale(action);
+            self.estimator.add_later_steps(action);
+        }
+        Some(TaskOutcome::Unresolved)
     }
 
-    /// Whether a cached answer fails its cell, so that it is graded in no run.
-    fn is_rejected(&self, task: &Task, outcome: &TaskOutcome) -> bool {
-        let TaskOutcome::Resolved(Resolved { key, .. }) = outcome else { return false };
-        task.fails_truncated(self.preparer.pipeline())
-            && matches!(
-                read_entry(self.lookup, &self.preparer, task, *key),
-                Ok(Output::Answer(answer)) if answer.truncated
-            )
+    /// What follows from a cached output; `None` if it is an answer that fails its cell.
+    fn cached_outcome(&self, task: &Task, resolved: Resolved) -> Result<Option<TaskOutcome>, OutputUnavailable> {
+        let is_rejected = task.fails_truncated(self.preparer.pipeline())
+            && read_entry(self.lookup, &self.preparer, task, resolved.key)?.is_truncated();
+        if is_rejected {
+            return Ok(None);
+        }
+        follow(self.lookup, &self.preparer, task, resolved, None).map(Some)
     }
 
     fn count_cached(&mut self, stage: StageName, record: &Record) {

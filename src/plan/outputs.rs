@@ -231,6 +231,17 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         }
     }
 
+    /// Whether an output is an answer that the token limit cut off.
+    ///
+    /// # Errors
+    /// As [`OutputCache::context`].
+    pub fn is_truncated(&self, task: &Task, key: &ActionKey) -> Result<bool, OutputUnavailable> {
+        if let Some(answer) = self.answers.borrow().get(key) {
+            return Ok(answer.truncated);
+        }
+        Ok(self.read(task, key)?.is_truncated())
+    }
+
     /// Reads the output of a task's action from the store.
     ///
     /// # Errors

@@ -86,7 +86,7 @@ fn under_lower_limit<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Ac
         Some(old) => Some(Tokens(old.text.as_ref()?.parse().ok()?)),
         None => None,
     };
-    // Without a limit of its own a request to Anthropic has one all the same.
+    // A request to Anthropic always has a limit; without a declared one it is that of the longest reply.
     let unlimited = match dialect {
         Dialect::Anthropic => longest_reply(dialect, &request.model, None),
         _ => Tokens(u64::MAX),
@@ -221,7 +221,7 @@ pub fn cell_coordinate(place: &CellCoordinate, repetition: Repetition) -> EntryC
 /// Stands between the name of an answerer and the number of a step after the first.
 const STEP: &str = " step ";
 
-/// The answerer of a coordinate, and whether its action is a step after the first; `None` of a judgement.
+/// The answerer of a coordinate, and whether its action is a step after the first; `None` for a judgement.
 pub(super) fn answerer_and_step(coordinate: &EntryCoordinate) -> Option<(&str, bool)> {
     let answerer = coordinate.answerer.as_deref().filter(|_| coordinate.judge.is_none())?;
     Some(match answerer.rsplit_once(STEP) {

@@ -115,8 +115,8 @@ struct BudgetState {
     reserved: f64,
     /// Reservations that are not settled yet.
     open: u64,
-    /// By how much the worst cases of open reservations exceed them, each with the number of these. Keys are the bits
-    /// of floats that are not negative, which sort like the floats.
+    /// How many open reservations have which excess of the worst case over the likely cost. Keys are the bits of floats
+    /// that are not negative, which sort like the floats.
     excesses: BTreeMap<u64, u64>,
     /// Replies so far and the longest of them, by stage and model.
     seen: HashMap<(StageName, ModelRef), (u32, Tokens)>,
@@ -164,10 +164,7 @@ impl Budget {
         let least = self.limits.usd.map_or(0.0, |limit| limit.0 * LEAST_ROOM);
         let is_allowed =
             self.allows_expensive_replies.load(Ordering::Relaxed) && room > 0.0 && (is_first || room > least);
-        match likely + excess > room && is_allowed {
-            true => (likely.min(room * ROOM_FOR_ONE), 0.0),
-            false => (likely, excess),
-        }
+        if is_allowed && likely + excess > room { (likely.min(room * ROOM_FOR_ONE), 0.0) } else { (likely, excess) }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, BudgetState> {
@@ -323,13 +320,14 @@ pub(super) fn worst_case(prices: &Prices, model: &ModelRef, lane: Lane, input: T
     Some(Usd(worst.0 * prices.lane_ratio(model, lane)))
 }
 
-/// Replies of a stage after which the longest of them says what to expect, and how many times as long a reply may be.
+/// Replies of a stage from which on the longest of them says what to expect.
 const ENOUGH_REPLIES: u32 = 10;
+/// How many times as long as the longest of them a reply is likely to be at most.
 const LIKELY_LENGTH: u64 = 2;
-/// The same for a stage with fewer replies: those of the model's other stages count too, and this many requests for
-/// each of them may be under way. Of twice as many as were seen, about two are longer than the longest, and one of them
-/// has its reserve.
+/// The same factor for a stage with fewer replies, for which those of the model's other stages count too.
 const LIKELY_ELSEWHERE: u64 = 4;
+/// How many requests may then be under way for each reply seen. Among twice as many replies as were seen, about two are
+/// longer than the longest so far; the reserve for the worst case covers one of them.
 const OPEN_PER_REPLY: u64 = 2;
 
 /// Pays for the attempts of one action from the budget.

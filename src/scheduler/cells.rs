@@ -1,7 +1,7 @@
 //! What follows from the outputs of cells: which tasks are ready. If a cell has no output, the cells that depend on it
 //! have none.
 
-use super::event::Event;
+use super::event::RunEvent;
 use super::execute::Executor;
 use super::in_flight::SharedActions;
 use super::options::RunError;
@@ -39,7 +39,7 @@ impl<'r, 'e> Cells<'r, 'e> {
     }
 
     fn fail(&mut self, task: &Task, failure: &FailedAction, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        stats.emit(&Event::Failed(failure))?;
+        stats.emit(&RunEvent::Failed(failure))?;
         self.unresolved(task, stats)
     }
 
@@ -68,27 +68,27 @@ impl<'r, 'e> Cells<'r, 'e> {
         output: Option<Output>,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
-        if let Some(failure) = self.rejected(task, resolved.key, output.as_ref()) {
+        let truncated = match self.is_rejected(task, resolved.key, output.as_ref()) {
+            Ok(true) => Some(self.truncation(task, resolved.key)),
+            Ok(false) => None,
+            Err(error) => Some(self.unreadable(task, resolved.key, &error)),
+        };
+        if let Some(failure) = truncated {
             return self.fail(task, &failure, stats);
         }
         if let Task::Compress(task) = task {
             stats.resolved(StageName::Compress);
             let context = self.frontier.context(task, resolved);
-            stats.emit(&Event::Context { context: &context, is_fresh: output.is_some() })?;
+            stats.emit(&RunEvent::Context { context: &context, is_fresh: output.is_some() })?;
             self.frontier.resolve_context(task, context);
             return Ok(());
         }
         let outcome = match follow(self.executor.store, &self.executor.preparer, task, resolved, output.as_ref()) {
             Ok(outcome) => outcome,
-            Err(error) => {
-                let place = task.place(self.executor.preparer.pipeline());
-                let failure = FailedAction::new(place, task.stage(), Some(resolved.key), error.to_string());
-                let failure = FailedAction { hint: Some(OutputUnavailable::remedy().to_owned()), ..failure };
-                return self.fail(task, &failure, stats);
-            }
+            Err(error) => return self.fail(task, &self.unreadable(task, resolved.key, &error), stats),
         };
         if let TaskOutcome::Searched(_) = outcome {
-            stats.emit(&Event::AnotherStep { stage: task.stage() })?;
+            stats.emit(&RunEvent::AnotherStep { stage: task.stage() })?;
             self.frontier.resolve(task, outcome);
             return Ok(());
         }
@@ -98,38 +98,42 @@ impl<'r, 'e> Cells<'r, 'e> {
             self.executor.outputs.put_answer(resolved.key, answer.clone());
         }
         if let Task::Judge(task) = task {
-            stats.emit(&Event::Judged { task, resolved: &resolved, fresh: output.as_ref() })?;
+            stats.emit(&RunEvent::Judged { task, resolved: &resolved, fresh: output.as_ref() })?;
         }
         Ok(())
     }
 
-    /// The failure of a cell whose answer was cut off by the token limit, if its answerer treats that as a failure. The
-    /// answer stays in the cache: with another setting it is graded, and no request is sent.
-    fn rejected(&self, task: &Task, key: ActionKey, output: Option<&Output>) -> Option<FailedAction> {
-        fn hint() -> &'static str {
-            word(
-                "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies",
-                "请提高作答模型的 max_output_tokens；truncated_replies = \"grade\" 会给这类回复评分",
-            )
+    /// Whether an answer was cut off by the token limit, and its answerer treats that as a failure.
+    fn is_rejected(&self, task: &Task, key: ActionKey, output: Option<&Output>) -> Result<bool, OutputUnavailable> {
+        if !task.fails_truncated(self.executor.preparer.pipeline()) {
+            return Ok(false);
         }
-        let preparer = &self.executor.preparer;
-        if !task.fails_truncated(preparer.pipeline()) {
-            return None;
+        match output {
+            Some(output) => Ok(output.is_truncated()),
+            None => self.executor.outputs.is_truncated(task, &key),
         }
-        let is_truncated = match output {
-            Some(Output::Answer(answer)) => answer.truncated,
-            _ => self.executor.outputs.answer(task, &key).is_ok_and(|answer| answer.truncated),
-        };
-        is_truncated.then(|| FailedAction {
-            class: Some(ErrorClass::Truncated),
-            hint: Some(hint().to_owned()),
-            ..FailedAction::new(
-                task.place(preparer.pipeline()),
-                task.stage(),
-                Some(key),
-                ReadFault::Truncated.to_string(),
-            )
-        })
+    }
+
+    /// The failure of a cell whose answer was cut off. The answer stays in the cache: with another setting it is graded,
+    /// and no request is sent.
+    fn truncation(&self, task: &Task, key: ActionKey) -> FailedAction {
+        let hint = word(
+            "raise max_output_tokens of the answerer; truncated_replies = \"grade\" grades such replies",
+            "请提高作答模型的 max_output_tokens；truncated_replies = \"grade\" 会给这类回复评分",
+        );
+        let failure = self.failure(task, key, ReadFault::Truncated.to_string(), hint);
+        FailedAction { class: Some(ErrorClass::Truncated), ..failure }
+    }
+
+    /// The failure of a cell whose cached output cannot be read.
+    fn unreadable(&self, task: &Task, key: ActionKey, error: &OutputUnavailable) -> FailedAction {
+        self.failure(task, key, error.to_string(), OutputUnavailable::remedy())
+    }
+
+    fn failure(&self, task: &Task, key: ActionKey, message: String, hint: &str) -> FailedAction {
+        let place = task.place(self.executor.preparer.pipeline());
+        let failure = FailedAction::new(place, task.stage(), Some(key), message);
+        FailedAction { hint: Some(hint.to_owned()), ..failure }
     }
 
     /// Notes that the output of this key is in use at the place of a task. A stale action is explained by what was used

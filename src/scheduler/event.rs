@@ -14,7 +14,7 @@ use base::units::{Tokens, Usage, Usd};
 /// What happened. An event follows the commit of what it reports, so that a reader of events never knows more than the
 /// cache.
 #[derive(Clone, Debug)]
-pub enum Event<'a> {
+pub enum RunEvent<'a> {
     /// An output was found in the cache.
     Cached {
         stage: StageName,
@@ -75,11 +75,11 @@ pub enum Event<'a> {
     },
 }
 
-impl Event<'_> {
+impl RunEvent<'_> {
     /// The action that has an output now.
     pub fn key(&self) -> Option<ActionKey> {
         match self {
-            Event::Cached { key, .. } | Event::Completed { key, .. } => Some(*key),
+            RunEvent::Cached { key, .. } | RunEvent::Completed { key, .. } => Some(*key),
             _ => None,
         }
     }
@@ -109,5 +109,5 @@ pub trait Listener {
     ///
     /// # Errors
     /// A listener that cannot continue, such as one that writes rows to a full disk. It ends the run.
-    fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError>;
+    fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError>;
 }

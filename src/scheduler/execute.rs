@@ -1,5 +1,5 @@
-//! The life of one action: work is put together and done, its raw output stored, read, and the reading noted. A model
-//! is asked again until its reply keeps the contract of its stage.
+//! The life of one action: it is executed, its raw output is stored and then read, and the store notes how it was read.
+//! A model is asked again if its reply breaks the contract of the stage.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -243,8 +243,7 @@ impl Executor<'_> {
     }
 
     /// Stores what a program returned, with what its requests cost: as it says, else by the price of its model. Where
-    /// neither is known, the cost is unknown. If a module has changed meanwhile, nothing is
-    /// stored.
+    /// neither is known, the cost is unknown. If a module has changed meanwhile, nothing is stored.
     async fn store_program_output(
         &self,
         action: &Action,
@@ -296,8 +295,8 @@ impl Executor<'_> {
         let mut values: BTreeMap<&'static str, Arc<str>> = BTreeMap::new();
         for turn in &request.turns {
             let RequestTurn::Text(_, prompt) = turn else { continue };
-            for (name, material) in prompt.values() {
-                values.insert(name, self.read_input(action, material)?);
+            for (name, value) in prompt.values() {
+                values.insert(name, self.read_input(action, value)?);
             }
         }
         let stage = action.stage;
@@ -483,13 +482,11 @@ impl Executor<'_> {
                     turns.extend(shared.map(|text| Turn::Text { role: *role, text: text.into() }));
                     Turn::Text { role: *role, text: own.into() }
                 }
-                RequestTurn::Items(material) => Turn::Items(self.read_input(action, material)?),
-                RequestTurn::Said(role, material) => {
-                    Turn::Text { role: *role, text: self.read_input(action, material)? }
-                }
-                RequestTurn::Reply(material) => Turn::Reply(self.read_input(action, material)?),
-                RequestTurn::Results(material) => Turn::Results(self.read_list::<CallResult>(action, material)?.into()),
-                RequestTurn::Messages(material) => Turn::Messages(self.read_list::<Message>(action, material)?.into()),
+                RequestTurn::Items(value) => Turn::Items(self.read_input(action, value)?),
+                RequestTurn::Said(role, value) => Turn::Text { role: *role, text: self.read_input(action, value)? },
+                RequestTurn::Reply(value) => Turn::Reply(self.read_input(action, value)?),
+                RequestTurn::Results(value) => Turn::Results(self.read_list::<CallResult>(action, value)?.into()),
+                RequestTurn::Messages(value) => Turn::Messages(self.read_list::<Message>(action, value)?.into()),
             };
             turns.push(turn);
         }
@@ -538,13 +535,13 @@ impl Executor<'_> {
     }
 
     /// The text of an input, from the cache where it is another action's output.
-    fn read_input(&self, action: &Action, material: &InputValue) -> Result<Arc<str>, ExecutionError> {
-        let text = material.text(&|digest: &Digest| self.outputs.text_of(&action.task, digest));
+    fn read_input(&self, action: &Action, value: &InputValue) -> Result<Arc<str>, ExecutionError> {
+        let text = value.text(&|digest: &Digest| self.outputs.text_of(&action.task, digest));
         text.map_err(|error| self.unavailable(action, &error).into())
     }
 
-    fn read_list<T: DeserializeOwned>(&self, action: &Action, material: &InputValue) -> Result<Vec<T>, ExecutionError> {
-        let list = serde_json::from_str(&self.read_input(action, material)?);
+    fn read_list<T: DeserializeOwned>(&self, action: &Action, value: &InputValue) -> Result<Vec<T>, ExecutionError> {
+        let list = serde_json::from_str(&self.read_input(action, value)?);
         list.map_err(|error| self.unreadable_messages(action, &error).into())
     }
 
@@ -588,7 +585,8 @@ impl Executor<'_> {
     }
 }
 
-/// Whether a reply that the token limit cut off is an output: of an answer, which is graded or not as its answerer wants it.
+/// Whether a reply that the token limit cut off is an output. An answer is one; whether it is graded is a setting of its
+/// answerer.
 fn takes_truncated(action: &Action) -> bool {
     matches!(action.task, Task::Answer(_))
 }

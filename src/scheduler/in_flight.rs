@@ -1,6 +1,6 @@
 //! Actions under way, and the tasks that share one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -10,13 +10,14 @@ use futures::stream::FuturesUnordered;
 
 use super::breakers::CircuitBreakers;
 use super::execute::{ExecutedOutput, ExecutionError, Executor};
+use super::qualification::CaseOutcome;
 use crate::action::{ActionKey, Digest};
 use crate::plan::{Action, Task};
 use store::cache::CacheError;
 
 /// An action that is no longer under way.
 #[allow(clippy::large_enum_variant, reason = "one at a time, and short-lived")]
-pub(super) enum Ended {
+pub(super) enum EndedAction {
     Executed {
         action: Action,
         result: Result<ExecutedOutput, ExecutionError>,
@@ -30,7 +31,7 @@ pub(super) enum Ended {
 
 /// The actions under way.
 pub(super) struct InFlight<'r> {
-    actions: FuturesUnordered<Pin<Box<dyn Future<Output = Ended> + 'r>>>,
+    actions: FuturesUnordered<Pin<Box<dyn Future<Output = EndedAction> + 'r>>>,
     /// Whether the rest of the budget is reserved for these actions.
     waits_for_budget: bool,
 }
@@ -44,7 +45,7 @@ impl<'r> InFlight<'r> {
         let breakers = breakers.clone();
         self.actions.push(Box::pin(async move {
             let result = executor.execute(&action, &breakers).await;
-            Ended::Executed { action, result }
+            EndedAction::Executed { action, result }
         }));
     }
 
@@ -53,7 +54,7 @@ impl<'r> InFlight<'r> {
         let Some(shared) = executor.shared else { return };
         self.actions.push(Box::pin(async move {
             let result = shared.pull(executor.store, action.key).await;
-            Ended::Pulled { action, result }
+            EndedAction::Pulled { action, result }
         }));
     }
 }
@@ -68,9 +69,9 @@ impl InFlight<'_> {
     }
 
     /// The action that ends next; `None` if nothing is under way.
-    pub(super) async fn next(&mut self) -> Option<Ended> {
+    pub(super) async fn next(&mut self) -> Option<EndedAction> {
         let ended = self.actions.next().await;
-        if matches!(ended, Some(Ended::Executed { .. })) || self.is_empty() {
+        if matches!(ended, Some(EndedAction::Executed { .. })) || self.is_empty() {
             self.waits_for_budget = false;
         }
         ended
@@ -93,7 +94,8 @@ pub(super) struct SharedActions {
     /// Actions under way, with the other tasks that wait for them.
     waiting: HashMap<ActionKey, Vec<Task>>,
     completed: KeySet,
-    failed: HashSet<ActionKey>,
+    /// Actions that failed, with the outcome of every case that has one of them.
+    failed: HashMap<ActionKey, CaseOutcome>,
 }
 
 impl SharedActions {
@@ -126,12 +128,13 @@ impl SharedActions {
         self.completed.contains(key)
     }
 
-    pub(super) fn fail(&mut self, key: ActionKey) {
-        self.failed.insert(key);
+    pub(super) fn fail(&mut self, key: ActionKey, outcome: CaseOutcome) {
+        self.failed.insert(key, outcome);
     }
 
-    pub(super) fn has_failed(&self, key: &ActionKey) -> bool {
-        self.failed.contains(key)
+    /// The outcome of a case with this action, if the action failed.
+    pub(super) fn failure(&self, key: &ActionKey) -> Option<&CaseOutcome> {
+        self.failed.get(key)
     }
 
     /// Takes the tasks that still wait: none, unless this program has a bug.

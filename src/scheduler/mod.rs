@@ -27,7 +27,7 @@ mod run;
 
 pub use breakers::TrippedBreaker;
 pub use budget::{Budget, BudgetLimits, BudgetReached, Spent};
-pub use event::{Event, Listener, SkipReason};
+pub use event::{Listener, RunEvent, SkipReason};
 pub use execute::Executor;
 pub use options::{BatchOptions, OpenBatchNote, RunError, RunOutcome, SchedulerOptions, StopRequest, UntestedJudge};
 pub use prefixes::SharedPrefixes;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use super::breakers::TrippedBreaker;
 use super::budget::BudgetReached;
 use crate::action::Work;
@@ -42,6 +44,15 @@ pub enum StopRequest {
     /// No new calls; what is under way is finished and stored.
     Drain,
     Now,
+}
+
+/// Returns once at least `wanted` is asked for.
+pub(super) async fn stop_requested(mut stop: watch::Receiver<StopRequest>, wanted: StopRequest) {
+    while *stop.borrow_and_update() < wanted {
+        if stop.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 /// Why a run could not continue.

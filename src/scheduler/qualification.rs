@@ -1,11 +1,11 @@
-//! Judge qualification: each judge is asked about cases whose order is known before its grades count. The cases are tasks
+//! Judge qualification: each judge grades cases of known quality before its grades count. The cases are tasks
 //! like the others and run at the same time as the compressions, so that nothing waits for a judge; a cell that needs a
 //! judge whose test is open waits here. So does every request to a judge that has not yet kept the reply format, beyond
 //! the few that may all break it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::event::Event;
+use super::event::RunEvent;
 use super::execute::Executor;
 use super::options::{RunError, SchedulerOptions, UntestedJudge};
 use super::stats::RunStats;
@@ -75,7 +75,7 @@ struct JudgeTest {
     /// Actions under way while no reply has kept the contract.
     under_way: BTreeSet<ActionKey>,
     /// Tasks that wait until one of these has ended.
-    held_back: Vec<Task>,
+    deferred: Vec<Task>,
     /// Cells that wait for the verdict.
     waiting: Vec<Task>,
 }
@@ -119,14 +119,14 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         let stage = StageName::Selftest;
         let test = self.test_mut(judge);
         if std::mem::replace(&mut test.status, JudgeStatus::Untested) == JudgeStatus::Untested {
-            return Ok(stats.emit(&Event::SharedFailure { stage })?);
+            return Ok(stats.emit(&RunEvent::SharedFailure { stage })?);
         }
         let judge = test.name.clone();
         let why = path.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
         let place = Place::Selftest { judge: judge.clone(), case: word("every case", "所有例子").to_owned() };
         let failure = FailedAction::new(place, stage, None, why.clone());
         stats.note_untested(UntestedJudge { judge, why });
-        Ok(stats.emit(&Event::Failed(&failure))?)
+        Ok(stats.emit(&RunEvent::Failed(&failure))?)
     }
 
     /// Whether an action of a judge may be executed now; else its task waits here until another action has ended.
@@ -136,7 +136,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
             return true;
         }
         if !test.may_begin(&action.key, action.attempts) {
-            test.held_back.push(action.task.clone());
+            test.deferred.push(action.task.clone());
             return false;
         }
         test.under_way.insert(action.key);
@@ -147,7 +147,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     /// An action of a judge is not under way any more. Returns the tasks that waited for it.
     pub(super) fn ended(&mut self, judge: JudgeIx, key: &ActionKey) -> Vec<Task> {
         let test = self.test_mut(judge);
-        if test.under_way.remove(key) { std::mem::take(&mut test.held_back) } else { Vec::new() }
+        if test.under_way.remove(key) { std::mem::take(&mut test.deferred) } else { Vec::new() }
     }
 
     /// The test of a judge. Each judge of the pipeline has one, and no other index is made.
@@ -177,7 +177,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
 
     /// Takes the tasks that still wait: none, unless this program has a bug.
     pub(super) fn drain(&mut self) -> Vec<Task> {
-        self.judges.iter_mut().flat_map(|test| test.held_back.drain(..).chain(test.waiting.drain(..))).collect()
+        self.judges.iter_mut().flat_map(|test| test.deferred.drain(..).chain(test.waiting.drain(..))).collect()
     }
 
     /// Judges that failed, in the order of the pipeline.
@@ -221,7 +221,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
                 "judge {name} gets no more requests: {replies} replies in a row are not in the right format",
                 "评审 {name} 不再收到请求：连续 {replies} 条回复的格式不对"
             );
-            stats.emit(&Event::Warning(warning))?;
+            stats.emit(&RunEvent::Warning(warning))?;
         }
         Ok(())
     }
@@ -246,7 +246,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
             return Ok(Vec::new());
         }
         let verdict = test.judge_by(selftest);
-        stats.emit(&Event::SelftestCompleted { judge: &test.name, verdict: &verdict })?;
+        stats.emit(&RunEvent::SelftestCompleted { judge: &test.name, verdict: &verdict })?;
         // If cases were skipped, the reason is reported elsewhere: offline, budget, interrupted.
         if let (JudgeStatus::Untested, Some(why)) = (test.status, test.obstacle.clone()) {
             stats.note_untested(UntestedJudge { judge: test.name.clone(), why });
@@ -274,7 +274,7 @@ impl JudgeTest {
             kept_contract: false,
             broke_contract: 0,
             under_way: BTreeSet::new(),
-            held_back: Vec::new(),
+            deferred: Vec::new(),
             waiting: Vec::new(),
         }
     }

@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use super::batch::{BatchLane, EndedLine, LineEnd, Step};
 use super::breakers::CircuitBreakers;
 use super::budget::BudgetReached;
-use super::event::{Event, Listener, SkipReason};
+use super::event::{Listener, RunEvent, SkipReason};
 use super::execute::{ExecutedOutput, ExecutionError, Executor};
-use super::in_flight::{Ended, InFlight};
-use super::options::{RunError, RunOutcome, SchedulerOptions, StopRequest};
+use super::in_flight::{EndedAction, InFlight};
+use super::options::{RunError, RunOutcome, SchedulerOptions, StopRequest, stop_requested};
 use super::queue::ModelQueue;
 use super::stats::RunStats;
 use super::tasks::Tasks;
@@ -23,7 +23,7 @@ use crate::pipeline::MatrixCounts;
 use crate::plan::{Action, Assumptions, Frontier, Output, Task, forecast};
 
 /// Cells resolved from the cache in one go, before actions under way get their turn.
-const BATCH: u64 = 256;
+const CELLS_PER_TURN: u64 = 256;
 /// Tasks held at once: past this they are begun all the same, so that memory stays flat.
 const MOST_HELD: usize = 4096;
 
@@ -133,7 +133,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 let advance = self.batches.advance(stop.clone(), &self.breakers);
                 let step = tokio::select! {
                     biased;
-                    () = stopped_now(stop.clone()) => return Ok(()),
+                    () = stop_requested(stop.clone(), StopRequest::Now) => return Ok(()),
                     step = advance => step?,
                 };
                 if self.follow(step)? {
@@ -154,8 +154,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
 
     /// Begins ready tasks until enough is under way. Returns whether more may be begun without waiting.
     fn admit(&mut self) -> Result<bool, RunError> {
-        let enough = self.stats.finished_cells() + BATCH;
-        for _ in 0..BATCH {
+        let enough = self.stats.finished_cells() + CELLS_PER_TURN;
+        for _ in 0..CELLS_PER_TURN {
             if self.stats.finished_cells() >= enough {
                 break;
             }
@@ -209,7 +209,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         self.tasks.started(&action);
         let Some(action) = self.batches.take(action) else { return Ok(()) };
         self.queue.begin(&action);
-        self.stats.emit(&Event::Started { stage: action.task.stage() })?;
+        self.stats.emit(&RunEvent::Started { stage: action.task.stage() })?;
         self.in_flight.start(self.executor, action, &self.breakers);
         Ok(())
     }
@@ -228,7 +228,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         let estimate = found.as_ref().map(|found| found.estimate);
         self.executor.prefixes.set_durations(found.map(|found| found.durations).unwrap_or_default());
         self.stats.note_forecast(estimate);
-        Ok(estimate.iter().try_for_each(|estimate| self.stats.emit(&Event::Estimated(estimate)))?)
+        Ok(estimate.iter().try_for_each(|estimate| self.stats.emit(&RunEvent::Estimated(estimate)))?)
     }
 
     /// Whether the output is to be looked for in the remote, which is done once.
@@ -253,16 +253,16 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
     }
 
     /// Completes an action that is no longer under way.
-    fn end(&mut self, ended: Ended) -> Result<(), RunError> {
+    fn end(&mut self, ended: EndedAction) -> Result<(), RunError> {
         match ended {
-            Ended::Executed { action, result } => {
+            EndedAction::Executed { action, result } => {
                 self.stats.tripped(self.breakers.take_unreported())?;
                 self.tasks.put_back_all(self.queue.finish(&action));
                 self.batches.note_live(&action, result.is_ok());
                 self.complete(action, result)
             }
-            Ended::Pulled { result: Err(error), .. } => Err(error.into()),
-            Ended::Pulled { action, .. } => {
+            EndedAction::Pulled { result: Err(error), .. } => Err(error.into()),
+            EndedAction::Pulled { action, .. } => {
                 self.tasks.put_back(action);
                 Ok(())
             }
@@ -324,14 +324,5 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         let all = self.executor.preparer.matrix().counts();
         self.stats.finish(&self.batches, if self.options.without_cells { MatrixCounts::default() } else { all });
         Ok(())
-    }
-}
-
-/// Returns once the run is to end at once.
-async fn stopped_now(mut stop: watch::Receiver<StopRequest>) {
-    while *stop.borrow_and_update() != StopRequest::Now {
-        if stop.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
     }
 }

@@ -4,7 +4,7 @@
 use super::batch::BatchLane;
 use super::breakers::TrippedBreaker;
 use super::budget::BudgetReached;
-use super::event::{Event, Listener, SkipReason};
+use super::event::{Listener, RunEvent, SkipReason};
 use super::execute::ExecutedOutput;
 use super::options::{RunOutcome, UntestedJudge};
 use crate::action::{ActionKey, StageName};
@@ -27,7 +27,7 @@ impl<'r> RunStats<'r> {
         RunStats { listener, outcome, finished: MatrixCounts::default() }
     }
 
-    pub(super) fn emit(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+    pub(super) fn emit(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
         self.listener.on_event(event)
     }
 
@@ -40,8 +40,8 @@ impl<'r> RunStats<'r> {
         early_cutoff: bool,
     ) -> Result<(), FileError> {
         self.emit(&match is_first {
-            true => Event::Cached { stage, key, early_cutoff },
-            false => Event::Shared { stage },
+            true => RunEvent::Cached { stage, key, early_cutoff },
+            false => RunEvent::Shared { stage },
         })
     }
 
@@ -50,19 +50,19 @@ impl<'r> RunStats<'r> {
         let reported = fresh.output.usage().map(|usage| usage.calls.unwrap_or(0));
         let replies = reported.or(asked.then_some(1));
         let ExecutedOutput { resolved: Resolved { key, cost, unchanged, .. }, usage, repeated, .. } = *fresh;
-        self.emit(&Event::Completed { stage, key, asked, replies, usage, repeated, cost, unchanged })
+        self.emit(&RunEvent::Completed { stage, key, asked, replies, usage, repeated, cost, unchanged })
     }
 
     /// Reports a task that is not begun.
     pub(super) fn skipped(&mut self, stage: StageName, reason: SkipReason) -> Result<(), FileError> {
         self.outcome.skipped += u64::from(reason != SkipReason::VerdictKnown);
-        self.emit(&Event::Skipped { stage, reason })
+        self.emit(&RunEvent::Skipped { stage, reason })
     }
 
     /// Reports breakers that tripped.
     pub(super) fn tripped(&mut self, breakers: Vec<TrippedBreaker>) -> Result<(), FileError> {
         for breaker in breakers {
-            self.emit(&Event::BreakerTripped(&breaker))?;
+            self.emit(&RunEvent::BreakerTripped(&breaker))?;
             self.outcome.tripped.push(breaker);
         }
         Ok(())
@@ -70,7 +70,7 @@ impl<'r> RunStats<'r> {
 
     /// Reports warnings.
     pub(super) fn note(&mut self, notes: impl IntoIterator<Item = String>) -> Result<(), FileError> {
-        notes.into_iter().try_for_each(|note| self.emit(&Event::Warning(note)))
+        notes.into_iter().try_for_each(|note| self.emit(&RunEvent::Warning(note)))
     }
 
     /// Counts a cell that has an output.
@@ -81,7 +81,7 @@ impl<'r> RunStats<'r> {
     /// Reports a cell that has no output, so that those that depend on it can have none.
     pub(super) fn unresolved(&mut self, stage: StageName, blocked: MatrixCounts) -> Result<(), FileError> {
         self.count(stage, blocked);
-        self.emit(&Event::Blocked(blocked))
+        self.emit(&RunEvent::Blocked(blocked))
     }
 
     fn count(&mut self, stage: StageName, blocked: MatrixCounts) {

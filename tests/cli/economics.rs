@@ -152,6 +152,7 @@ fn what_cannot_be_simulated_is_said_with_its_reason() {
     let project = Project::offline();
     let lacking = Lacking::default();
     project.write("logs/counters.jsonl", &session(12, MODEL, Lacking { counters: true, ..lacking }));
+    project.write("logs/uncounted.jsonl", &session(15, MODEL, Lacking { counters: true, ..lacking }));
     project.write("logs/times.jsonl", &session(13, MODEL, Lacking { times: true, ..lacking }));
     project.write("logs/model.jsonl", &session(14, "mystery-1", lacking));
     project.write("logs/text.jsonl", "{\"nothing\": \"known\"}\n{\"nothing\": \"known\"}\n");
@@ -161,8 +162,8 @@ fn what_cannot_be_simulated_is_said_with_its_reason() {
     shows(
         &ended,
         &[
-            "left out: counters: its log counts no tokens",
-            "left out: times: its log has no times",
+            "left out: counters, uncounted: the log counts no tokens",
+            "left out: times: the log has no times",
             "left out: model: no price is known for `mystery-1`; price it as another with --price-as MODEL",
             "Nothing is said of other policies: no session has counters, times and prices",
             "1 file of other formats",
@@ -176,8 +177,7 @@ fn what_cannot_be_simulated_is_said_with_its_reason() {
     assert_eq!(economics(&project, "midway")["sessions"], 1, "a log from the middle counts from there");
     project.write("odd/a.jsonl", &session(25, MODEL, Lacking { cache: true, ..lacking }));
     let odd = project.expect(0, "observe --economics odd");
-    let html = project.expect(0, "observe --economics odd --html odd.html");
-    drop(html);
+    project.expect(0, "observe --economics odd --html odd.html");
     assert!(project.read("odd.html").contains("in the median of 1 session, so nothing is said of these"));
     shows(&odd, &["so nothing is said of these", "more than 10% off the logged one", "0 of"]);
     assert!(!odd.stdout.contains("Cost against threshold"), "{}", odd.stdout);

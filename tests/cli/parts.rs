@@ -317,7 +317,7 @@ fn a_part_that_is_being_run_cannot_be_run_again_here_and_is_noticed_elsewhere() 
     server.script(|_| Reply::Sensible);
     assert_eq!((running.end().code, elsewhere.end().code), (0, 0));
     let merged = meeting.merge(&project, 5, "");
-    merged.says(&["in two processes", "part 1", "not in the remote: 2, 3"]);
+    merged.says(&["this part ran in two processes at the same time: 1;", "not in the remote: 2, 3"]);
     assert_eq!(project.result("x", "manifest.json")["requests_sent"], server.count() as u64);
 }
 

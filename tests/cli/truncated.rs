@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::brain::{self, Wanted};
 use super::gate::{compared, lose, sessions};
+use super::kills::damage;
 use super::project::Project;
 use super::server::{Asked, Reply, Server, with_finish};
 
@@ -70,6 +71,20 @@ fn truncated_answers_are_graded_or_fail_as_set_and_nothing_is_asked_again() {
     assert_eq!(server.count(), 0, "the setting asks nobody");
     project.edit("pipeline.toml", "truncated_replies = \"grade\"", "truncated_replies = \"keep\"");
     project.expect(2, "check").says(&["unknown truncated_replies `keep`"]);
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_is_stale_to_a_plan_and_is_made_again() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit("pipeline.toml", "name   = \"agent\"", "name   = \"agent\"\ntruncated_replies = \"fail\"");
+    project.expect(0, "run --label a --runs 1 --methods full");
+    damage(&project, project.rows("a")[0]["keys"]["answer"].as_str().unwrap());
+    let plan = project.expect(0, "plan --runs 1 --methods full --json").json();
+    assert_eq!(plan["stages"]["answer"]["stale"], 1, "{plan}");
+    server.forget();
+    project.expect(0, "run --label a --runs 1 --methods full");
+    assert_eq!(server.counts().get(&Wanted::Answer), Some(&1));
 }
 
 #[test]

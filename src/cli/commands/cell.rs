@@ -1,6 +1,6 @@
 //! Finds the cell that `show` and `why` print, or lists the candidates.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use clap::Args;
@@ -196,7 +196,6 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
 /// Each name must be one of the result set; else the nearest is suggested.
 fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
     let design = &manifest.design;
-
     let Some(fixture) = design.fixture(&args.fixture) else {
         let known = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
         return Err(unknown_name(manifest, word("fixture", "样本"), &args.fixture, known));
@@ -331,6 +330,7 @@ impl CellList {
             console.paint(TextStyle::Strong, &title),
             console.paint(TextStyle::Dim, &format!("  {:width$}{heads}", "")),
         ];
+        let places = self.scores();
         let mut last = 0;
         for (point, name) in down {
             if point != last && point > 0 {
@@ -339,7 +339,7 @@ impl CellList {
             }
             let scores = across.iter().map(|column| {
                 let wide = display_width(column).max(7);
-                let mean = self.mean((point, name), column);
+                let mean = places.get(&((point, name), column.clone())).and_then(|scores| mean(scores));
                 let text = format!("{:>wide$}", mean.map_or("–".to_owned(), |mean| format!("{mean:.2}")));
                 format!("  {}", console.paint(score_style(mean), &text))
             });
@@ -348,11 +348,18 @@ impl CellList {
         lines.join("\n")
     }
 
-    fn mean(&self, line: (u32, &str), column: &str) -> Option<f64> {
-        let here = self.rows.iter().filter(|row| self.down(row) == line && self.across(row) == column);
-        let scores: Vec<f64> = here.filter_map(|row| row.overall).collect();
-        (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
+    /// The overall scores at each place of the table.
+    fn scores(&self) -> BTreeMap<((u32, &str), String), Vec<f64>> {
+        let mut scores: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+        for row in &self.rows {
+            scores.entry((self.down(row), self.across(row))).or_default().extend(row.overall);
+        }
+        scores
     }
+}
+
+fn mean(scores: &[f64]) -> Option<f64> {
+    (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
 }
 
 fn lower(a: &Row, b: &Row) -> std::cmp::Ordering {

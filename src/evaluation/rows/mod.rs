@@ -26,7 +26,7 @@ use crate::plan::{
     ResolvedContext,
 };
 use crate::results::{FailedAction, ROWS};
-use crate::scheduler::{Event, Executor, Listener};
+use crate::scheduler::{Executor, Listener, RunEvent};
 use base::files::FileError;
 use base::units::Usd;
 use builder::RowBuilder;
@@ -205,7 +205,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
     ) -> Result<(), FileError> {
         let failure = FailedAction::new(Place::Cell(place), stage, Some(key), error.to_string());
         let failure = FailedAction { hint: Some(OutputUnavailable::remedy().to_owned()), ..failure };
-        self.next.on_event(&Event::Failed(&failure))
+        self.next.on_event(&RunEvent::Failed(&failure))
     }
 
     /// Reports the warnings of a context once in each run.
@@ -213,7 +213,7 @@ impl<'r, 'l> RowMaker<'r, 'l> {
         if !self.warned.insert(key) {
             return Ok(());
         }
-        warnings.into_iter().try_for_each(|warning| self.next.on_event(&Event::Warning(warning)))
+        warnings.into_iter().try_for_each(|warning| self.next.on_event(&RunEvent::Warning(warning)))
     }
 
     /// The key of the rows of a context whose cells are all judged. `None` if an entry that they are made from is gone.
@@ -270,10 +270,10 @@ impl<'r, 'l> RowMaker<'r, 'l> {
 }
 
 impl Listener for RowMaker<'_, '_> {
-    fn on_event(&mut self, event: &Event<'_>) -> Result<(), FileError> {
+    fn on_event(&mut self, event: &RunEvent<'_>) -> Result<(), FileError> {
         match event {
-            Event::Context { context, is_fresh } => self.add_context(context, *is_fresh),
-            Event::Judged { task, resolved, fresh } => self.add_judged(task, resolved, *fresh),
+            RunEvent::Context { context, is_fresh } => self.add_context(context, *is_fresh),
+            RunEvent::Judged { task, resolved, fresh } => self.add_judged(task, resolved, *fresh),
             other => self.next.on_event(other),
         }
     }

@@ -7,6 +7,7 @@ pub(super) mod level;
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem::{replace, take};
 use std::sync::Arc;
 
 use self::grade::{AnswerAt, ByDimension, Grade, MeasuredAnswer, equal_range};
@@ -147,16 +148,19 @@ impl ResultSet {
     }
 
     /// Moves these contexts, which replaced nothing, and the answers from them into a set of their own.
-    fn set_apart(self, contexts: Vec<ContextFigures>) -> ResultSet {
+    fn set_apart(mut self, contexts: Vec<ContextFigures>) -> ResultSet {
         let places: HashSet<(&str, &str, u32, u32)> =
             contexts.iter().map(|row| (row.method.as_str(), row.fixture.as_str(), row.point, row.run)).collect();
-        let (apart, grades): (Vec<_>, Vec<_>) = (self.grades.iter().cloned())
-            .partition(|grade| self.context_of(&grade.at).is_some_and(|context| places.contains(&context)));
-        let (apart_answers, answers): (Vec<_>, Vec<_>) = (self.answers.iter().cloned())
-            .partition(|measured| self.context_of(&measured.at).is_some_and(|context| places.contains(&context)));
-        let other_book = self.other_book.clone().map(|other| Box::new(other.set_apart(contexts.clone())));
-        let not_compressed = ResultSet { contexts, other_book: None, ..self.with_answers(apart, apart_answers) };
-        ResultSet { other_book, not_compressed: Some(Box::new(not_compressed)), ..self.with_answers(grades, answers) }
+        let (grades, answers) = (take(&mut self.grades), take(&mut self.answers));
+        let is_apart = |at: &AnswerAt| self.context_of(at).is_some_and(|context| places.contains(&context));
+        let (apart, grades): (Vec<_>, Vec<_>) = grades.into_iter().partition(|grade| is_apart(&grade.at));
+        let (apart_answers, answers): (Vec<_>, Vec<_>) =
+            answers.into_iter().partition(|measured| is_apart(&measured.at));
+        let other_book = self.other_book.take().map(|other| Box::new(other.set_apart(contexts.clone())));
+        let compressed = replace(&mut self.contexts, contexts);
+        let not_compressed = Some(Box::new(self.with_answers(apart, apart_answers)));
+        let scores = Scores::new(self.design(), self.variants.len(), &grades);
+        ResultSet { grades, answers, scores, contexts: compressed, other_book, not_compressed, ..self }
     }
 
     /// Method, fixture, point and run of the context that an answer is from.
@@ -165,10 +169,22 @@ impl ResultSet {
         Some((method.name.as_str(), self.fixture_name(probe.fixture)?, probe.point, at.run))
     }
 
-    /// The same set with other grades and answers, both sorted by place.
+    /// The same set with other grades and answers, both sorted by place. Those of this set, most of its size, are not
+    /// copied.
     fn with_answers(&self, grades: Vec<Grade>, answers: Vec<MeasuredAnswer>) -> ResultSet {
-        let scores = Scores::new(self.design(), self.variants.len(), &grades);
-        ResultSet { grades, answers, scores, ..self.clone() }
+        ResultSet {
+            manifest: self.manifest.clone(),
+            variants: self.variants.clone(),
+            probes: self.probes.clone(),
+            scores: Scores::new(self.design(), self.variants.len(), &grades),
+            grades,
+            answers,
+            costs: self.costs.clone(),
+            contexts: self.contexts.clone(),
+            constraints: self.constraints.clone(),
+            other_book: self.other_book.clone(),
+            not_compressed: self.not_compressed.clone(),
+        }
     }
 
     /// The probes of a variant that were judged only where nothing was compressed.

@@ -12,7 +12,7 @@ use stats;
 
 /// The scores of one answer in one repetition of the judgement, by dimension: the medians of its panel.
 #[derive(Clone, Debug)]
-pub(in crate::results) struct AnswerScores {
+pub(in crate::results) struct MergedScores {
     pub at: AnswerAt,
     pub dimensions: ByDimension,
 }
@@ -21,7 +21,7 @@ pub(in crate::results) struct AnswerScores {
 #[derive(Clone, Debug)]
 pub(in crate::results) struct Scores {
     /// The scores of each answer and judgement, with panels merged; sorted by place.
-    graded: Vec<AnswerScores>,
+    graded: Vec<MergedScores>,
     grid: Grid,
     /// By variant and probe, how many runs did work of their own; 0 where nothing was judged.
     distinct_runs: Vec<Vec<usize>>,
@@ -81,18 +81,18 @@ impl Scores {
     }
 
     /// The scores of each answer and judgement of a variant, with panels merged; sorted by place.
-    pub(in crate::results) fn graded(&self, variant: usize) -> &[AnswerScores] {
+    pub(in crate::results) fn graded(&self, variant: usize) -> &[MergedScores] {
         equal_range(&self.graded, |graded| graded.at.variant, variant)
     }
 }
 
 /// Merges the grades of a panel into one: the median of each criterion, weighted as in the rubric.
-fn merge_panels(grades: &[Grade], criteria: &[CriterionWeight]) -> Vec<AnswerScores> {
+fn merge_panels(grades: &[Grade], criteria: &[CriterionWeight]) -> Vec<MergedScores> {
     let panels = grades.chunk_by(|a, b| (a.at, a.judge_n) == (b.at, b.judge_n));
     let merged = panels.filter_map(|panel| {
         let first = panel.first()?;
         let dimensions = if panel.len() == 1 { first.dimensions } else { weigh(panel, criteria) };
-        Some(AnswerScores { at: first.at, dimensions })
+        Some(MergedScores { at: first.at, dimensions })
     });
     merged.collect()
 }
@@ -127,7 +127,7 @@ struct Grid {
 }
 
 impl Grid {
-    fn new(graded: &[AnswerScores], variants: usize, probes: usize, runs: usize) -> Grid {
+    fn new(graded: &[MergedScores], variants: usize, probes: usize, runs: usize) -> Grid {
         let mut measured = 0;
         let places = Dimension::ALL.map(|dimension| {
             graded.iter().any(|graded| graded.dimensions.get(dimension).is_some()).then(|| {

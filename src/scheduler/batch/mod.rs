@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::action::{ActionKey, StageName};
+use crate::action::{ActionKey, ModelRequest, StageName};
 use crate::entries::{Journal, LineOutcome, Refresh};
 use crate::plan::Action;
 use crate::scheduler::breakers::CircuitBreakers;
@@ -53,7 +53,7 @@ pub(super) enum Step {
 /// What requests that are accepted or refused alike have in common. One goes live before others of its kind are
 /// batched: a batch validates its requests only while it works on them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Shape {
+struct RequestShape {
     stage: StageName,
     provider: ProviderName,
     model: ModelName,
@@ -62,10 +62,10 @@ struct Shape {
     has_schema: bool,
 }
 
-impl Shape {
-    fn from_action(action: &Action) -> Option<Shape> {
+impl RequestShape {
+    fn from_action(action: &Action) -> Option<RequestShape> {
         let request = action.request()?;
-        Some(Shape {
+        Some(RequestShape {
             stage: action.task.stage(),
             provider: request.provider.clone(),
             model: request.model.clone(),
@@ -106,7 +106,7 @@ pub(super) struct BatchLane<'r, 'e> {
     waiting: HashMap<ActionKey, Action>,
     /// Actions to be submitted.
     pending: Vec<Action>,
-    shapes: HashMap<Shape, ShapeTest>,
+    shapes: HashMap<RequestShape, ShapeTest>,
     /// Actions that go live now.
     live: HashSet<ActionKey>,
     is_live_only: bool,
@@ -189,7 +189,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         if record.is_some_and(|record| matches!(record.status, EntryStatus::Malformed { .. })) {
             return false;
         }
-        let Some(shape) = Shape::from_action(action) else { return false };
+        let Some(shape) = RequestShape::from_action(action) else { return false };
         if self.shapes.contains_key(&shape) {
             return true;
         }
@@ -199,7 +199,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// Notes that a live request ended. If it was the first of its kind, the others follow it or try again.
     pub(super) fn note_live(&mut self, action: &Action, has_output: bool) {
-        let Some(shape) = Shape::from_action(action) else { return };
+        let Some(shape) = RequestShape::from_action(action) else { return };
         if self.shapes.get(&shape) != Some(&ShapeTest::UnderWay(action.key)) {
             return;
         }
@@ -251,6 +251,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 self.polls = 0;
                 return Ok(self.ended(ended));
             }
+            if *stop.borrow() >= StopRequest::Drain {
+                return Ok(self.idle(SkipReason::Interrupted));
+            }
             if !self.options.wait || self.open.iter().all(|tracked| tracked.is_stuck) {
                 return Ok(self.idle(SkipReason::Submitted));
             }
@@ -268,7 +271,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     fn take_untested(&mut self) -> Vec<EndedLine> {
         let pending = std::mem::take(&mut self.pending).into_iter();
         let (tested, untested): (Vec<_>, Vec<_>) = pending.partition(|action| {
-            Shape::from_action(action).is_some_and(|shape| self.shapes.get(&shape) == Some(&ShapeTest::Accepted))
+            RequestShape::from_action(action).is_some_and(|shape| self.shapes.get(&shape) == Some(&ShapeTest::Accepted))
         });
         self.pending = tested;
         untested.into_iter().map(|action| EndedLine { action, end: LineEnd::Again { live: false } }).collect()
@@ -291,8 +294,12 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         Step::Idle(submitted.chain(pending).collect())
     }
 
-    fn submitter<'s>(&'s self, breakers: &'s CircuitBreakers) -> Submitter<'s, 'e> {
-        Submitter { executor: self.executor, refresh: self.refresh, breakers }
+    fn submitter<'s>(
+        &'s self,
+        stop: &'s watch::Receiver<StopRequest>,
+        breakers: &'s CircuitBreakers,
+    ) -> Submitter<'s, 'e> {
+        Submitter { executor: self.executor, refresh: self.refresh, stop, breakers }
     }
 
     /// Requests with the number of the attempt that they are.
@@ -386,12 +393,13 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         stop: &watch::Receiver<StopRequest>,
         breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
-        let mut groups: BTreeMap<ModelRef, Vec<Action>> = BTreeMap::new();
+        let (mut groups, mut ended) = (BTreeMap::<ModelRef, Vec<Action>>::new(), Vec::new());
         for action in std::mem::take(&mut self.pending) {
-            let Some(request) = action.request() else { continue };
-            groups.entry(request.model_ref()).or_default().push(action);
+            match action.request().map(ModelRequest::model_ref) {
+                Some(model) => groups.entry(model).or_default().push(action),
+                None => ended.push(EndedLine { action, end: LineEnd::Again { live: true } }),
+            }
         }
-        let mut ended = Vec::new();
         for (model, mut group) in groups {
             while !group.is_empty() {
                 let room = self.queue_room(&model);
@@ -401,7 +409,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 }
                 let rest = group.split_off(group.len().min(MAX_LINES));
                 let numbered = self.numbered(std::mem::replace(&mut group, rest));
-                let submission = self.submitter(breakers).submit(numbered, room).await?;
+                let submission = self.submitter(stop, breakers).submit(numbered, room).await?;
                 if !submission.left.is_empty() {
                     self.pending.append(&mut group);
                 }

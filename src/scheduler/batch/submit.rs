@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use super::tracked::{EndedLine, LineEnd, Tracked};
 use crate::action::DigestBuilder;
 use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, JournalRecord, OpenBatch, Refresh};
@@ -14,9 +16,13 @@ use crate::results::{Blame, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::{ExecutionError, Executor};
+use crate::scheduler::options::{StopRequest, stop_requested};
 use base::files::{FileLock, user_folder};
 use base::units::{Tokens, Usd};
-use models::{BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, ProviderSpec};
+use models::{
+    BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, Lane, ModelRef, Operation,
+    ProviderSpec,
+};
 use store::cache::{BatchNonce, CacheError, now_ms};
 
 /// Lines of one batch. The vendors accept more; this limit bounds the memory of a process and the cost of a lost batch.
@@ -34,7 +40,7 @@ pub(super) struct Submission {
     /// Actions that the budget has no room for.
     pub(super) unaffordable: Vec<Action>,
     pub(super) reached: Option<BudgetReached>,
-    /// Actions that the vendor's queue has no room for.
+    /// Actions that the vendor's queue has no room for, or that are not submitted because the run is to stop.
     pub(super) left: Vec<Action>,
 }
 
@@ -49,6 +55,9 @@ pub(super) struct QueueCapacity {
 /// A request with what is reserved for it.
 struct Built {
     action: Action,
+    model: ModelRef,
+    operation: Operation,
+    lane: Lane,
     attempt: u8,
     request: HttpRequest,
     /// Its input, as estimated.
@@ -62,6 +71,7 @@ pub(super) struct Submitter<'s, 'e> {
     pub(super) executor: &'s Executor<'e>,
     /// What the run refreshes. It is noted in each batch.
     pub(super) refresh: &'s Refresh,
+    pub(super) stop: &'s watch::Receiver<StopRequest>,
     pub(super) breakers: &'s CircuitBreakers,
 }
 
@@ -111,8 +121,12 @@ impl Submitter<'_, '_> {
     fn build(self, group: Vec<(Action, u8)>, spec: &ProviderSpec, submission: &mut Submission) -> Vec<Vec<Built>> {
         let mut groups: BTreeMap<_, Vec<Built>> = BTreeMap::new();
         for (action, attempt) in group {
-            let Some(request) = action.request() else { continue };
-            let (request, input, worst) = match self.executor.batch_request(&action, request, spec) {
+            let Some(asked) = action.request() else {
+                submission.ended.push(EndedLine { action, end: LineEnd::Again { live: true } });
+                continue;
+            };
+            let (model, operation, lane) = (asked.model_ref(), asked.operation, asked.lane);
+            let (request, input, worst) = match self.executor.batch_request(&action, asked, spec) {
                 Ok(made) => made,
                 Err(error) => {
                     submission.ended.push(EndedLine { action, end: LineEnd::Executed(Err(error)) });
@@ -122,7 +136,7 @@ impl Submitter<'_, '_> {
             match self.executor.budget.reserve(worst, worst) {
                 Ok(reservation) => {
                     let built = groups.entry((request.path, request.headers.clone())).or_default();
-                    built.push(Built { action, attempt, request, input, worst, reservation });
+                    built.push(Built { action, model, operation, lane, attempt, request, input, worst, reservation });
                 }
                 Err(reached) => {
                     submission.reached.get_or_insert(reached);
@@ -134,32 +148,32 @@ impl Submitter<'_, '_> {
         groups.into_values().collect()
     }
 
-    /// What is recorded before a batch is created.
+    /// What is recorded before a batch is created. `first` is one of `built`; all of them ask its model.
     fn intent(
         self,
         spec: &ProviderSpec,
+        first: &Built,
         built: &[Built],
         fingerprint: u32,
         newest: Option<String>,
-    ) -> Option<BatchIntent> {
-        let request = built.first().and_then(|first| first.action.request())?;
-        let model = request.model_ref();
+    ) -> BatchIntent {
+        let model = first.model.clone();
         let created = now_ms();
-        Some(BatchIntent {
+        BatchIntent {
             nonce: BatchNonce::new(created, built.iter().map(|built| built.action.key)),
             created,
             account: BatchAccount::from(spec),
             fingerprint,
-            operation: request.operation,
+            operation: first.operation,
             price: self.executor.preparer.pipeline().prices.get(&model).copied(),
-            ratio: self.executor.prices.lane_ratio(&model, request.lane),
+            ratio: self.executor.prices.lane_ratio(&model, first.lane),
             model,
             newest,
             refresh: Some(self.refresh.clone()).filter(|refresh| !refresh.is_empty()),
             max_attempts: Some(spec.limits.max_attempts),
             tokens: built.iter().map(|built| built.input.0).sum(),
             lines: built.iter().map(|built| self.batch_line(built)).collect(),
-        })
+        }
     }
 
     async fn create(
@@ -170,7 +184,16 @@ impl Submitter<'_, '_> {
         submission: &mut Submission,
     ) -> Result<(), CacheError> {
         let store = self.executor.store;
-        let _lock = lock_creation(&BatchAccount::from(spec), client.fingerprint()).await;
+        let Some(first) = built.first() else { return Ok(()) };
+        let account = BatchAccount::from(spec);
+        let _lock = tokio::select! {
+            biased;
+            () = stop_requested(self.stop.clone(), StopRequest::Drain) => {
+                submission.left.extend(self.give_back(built));
+                return Ok(());
+            }
+            lock = lock_creation(&account, client.fingerprint()) => lock,
+        };
         let newest = match client.newest().await {
             Ok(newest) => newest,
             Err(failure) => {
@@ -178,7 +201,7 @@ impl Submitter<'_, '_> {
                 return Ok(());
             }
         };
-        let Some(intent) = self.intent(spec, &built, client.fingerprint(), newest) else { return Ok(()) };
+        let intent = self.intent(spec, first, &built, client.fingerprint(), newest);
         let nonce = intent.nonce;
         JournalRecord::Intent(&intent).write(store).await?;
         let id = match client.create(&nonce.to_string(), &requests(&intent, &built)).await {

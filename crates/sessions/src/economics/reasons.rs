@@ -7,26 +7,26 @@ use serde::Serialize;
 /// With a larger median error over sessions, nothing is advised.
 pub const MOST_ERROR: f64 = 0.10;
 
-/// Why the bill of a session cannot be simulated.
+/// Why the bill of a session cannot be simulated. The words also fit a list of several sessions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeftOut {
     /// No request has counters.
-    #[error("its log counts no tokens")]
+    #[error("the log counts no tokens")]
     NoCounters,
     /// Some requests lack the count of the tokens that the cache served, or of the output.
-    #[error("its log does not count cache reads and output of every request")]
+    #[error("the log does not count cache reads and output of every request")]
     NoCacheCounters,
     /// The first request has nothing before it that a cache could serve.
-    #[error("it has fewer than 2 requests with counters")]
+    #[error("fewer than 2 requests have counters")]
     TooShort,
     /// Without times it is not known when the cache expired.
-    #[error("its log has no times, so it is not known when the cache expired")]
+    #[error("the log has no times, so it is not known when the cache expired")]
     NoTimes,
     /// The price of a model is unknown.
     #[error("no price is known for `{0}`; price it as another with --price-as MODEL")]
     NoPrice(String),
     /// The log names no model.
-    #[error("its log names no model; price it with --price-as MODEL")]
+    #[error("the log names no model; price it with --price-as MODEL")]
     NoModel,
 }
 
@@ -34,14 +34,14 @@ impl LeftOut {
     /// The reason in the language of messages.
     pub fn message(&self) -> String {
         match self {
-            LeftOut::NoCounters => say!("{self}", "其日志未统计词元"),
-            LeftOut::NoCacheCounters => say!("{self}", "其日志未统计每次请求的缓存读取与输出"),
+            LeftOut::NoCounters => say!("{self}", "日志未统计词元"),
+            LeftOut::NoCacheCounters => say!("{self}", "日志未统计每次请求的缓存读取与输出"),
             LeftOut::TooShort => say!("{self}", "带计数的请求不足 2 次"),
-            LeftOut::NoTimes => say!("{self}", "其日志没有时间，因此不知缓存何时过期"),
+            LeftOut::NoTimes => say!("{self}", "日志没有时间，因此不知缓存何时过期"),
             LeftOut::NoPrice(model) => {
                 say!("{self}", "`{model}` 的价格未知；可用 --price-as MODEL 按另一模型计价")
             }
-            LeftOut::NoModel => say!("{self}", "其日志未写模型名；可用 --price-as MODEL 计价"),
+            LeftOut::NoModel => say!("{self}", "日志未写模型名；可用 --price-as MODEL 计价"),
         }
     }
 }

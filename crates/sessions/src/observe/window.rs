@@ -13,7 +13,7 @@ use crate::transcript::Message;
 pub const WINDOW_TURNS: usize = 20;
 /// A window with fewer turns is not counted.
 pub(super) const FEWEST_TURNS: usize = 10;
-/// Turns between a window and its controls, and between a control and any other compaction.
+/// Turns between a window and its controls, and between a control and another compaction before it.
 const DISTANCE: usize = 20;
 /// Turns between the places that are tried for a placebo.
 const PLACEBO_STEP: usize = 10;
@@ -140,8 +140,8 @@ fn bounds(lines: Lines) -> Option<[u64; 2]> {
     (lines.last != u64::MAX).then_some([lines.first, lines.last])
 }
 
-/// A window with its two controls; `None` where the session has no room for them. Another compaction nearer than 20 turns
-/// to a control would show in it.
+/// A window with its two controls; `None` where the session has no room for them. A control that followed another
+/// compaction by fewer than 20 turns, or had one in it, would show the effects of that compaction.
 pub(super) fn surrounded(
     actions: &SessionActions,
     window: Window,

@@ -71,7 +71,6 @@ pub(super) fn run(common: &Common, results: &Path, args: &TrendArgs, console: &C
 fn folders(results: &Path, patterns: &[String]) -> Result<Vec<ResultsFolder>, Failure> {
     let known = labels(results)?;
     let mut folders: Vec<ResultsFolder> = Vec::new();
-
     let patterns: Vec<&str> =
         if patterns.is_empty() { vec!["*"] } else { patterns.iter().map(String::as_str).collect() };
     for pattern in patterns {

@@ -10,7 +10,7 @@ use crate::cli::part::print_coverage;
 use crate::cli::project::given;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
-use crate::evaluation::{Outcome, evaluate};
+use crate::evaluation::{EvaluationOutcome, evaluate};
 use crate::report::junit;
 use crate::results::{Manifest, Publication, Summary, names};
 use base::files::write_whole;
@@ -33,14 +33,15 @@ pub(super) fn run_once(common: &Common, args: &RunArgs, console: &Console) -> Re
 
 /// Prints the results and the verdict of the gate. `exit` is how the run itself ended.
 pub(super) fn conclude(
-    outcome: Outcome,
+    outcome: EvaluationOutcome,
     exit: Exit,
     common: &Common,
     args: &RunArgs,
     console: &Console,
 ) -> Result<Exit, Failure> {
     print_publication(&outcome, console);
-    let (folder, Outcome { manifest, summary, refused, unpushed, unsynced, .. }) = (outcome.folder().clone(), outcome);
+    let (folder, EvaluationOutcome { manifest, summary, refused, unpushed, unsynced, .. }) =
+        (outcome.folder().clone(), outcome);
     let Some(summary) = summary else {
         finish::print_part(&manifest, &folder, console);
         if let Some(error) = unpushed {
@@ -68,7 +69,7 @@ pub(super) fn conclude(
 }
 
 /// Warns if the results were not published under the label.
-fn print_publication(Outcome { publication, manifest, .. }: &Outcome, console: &Console) {
+fn print_publication(EvaluationOutcome { publication, manifest, .. }: &EvaluationOutcome, console: &Console) {
     if let Publication::Beside(folder) = publication {
         let text = say!(
             "`{}` keeps its earlier results: this run is incomplete, and its results are in {}",

@@ -119,12 +119,12 @@ fn is_unchanged(comparison: &Comparison) -> bool {
 }
 
 /// When a file was written, and its length; `None` where there is none.
-type Stamp = Option<(SystemTime, u64)>;
+type FileStamp = Option<(SystemTime, u64)>;
 
 /// The files of a pipeline, as they were at the last look.
 #[derive(Default)]
 struct WatchedFiles {
-    seen: BTreeMap<PathBuf, Stamp>,
+    seen: BTreeMap<PathBuf, FileStamp>,
     /// Folders in which a new file with one of these extensions may belong to the pipeline.
     folders: BTreeSet<(PathBuf, OsString)>,
 }
@@ -149,7 +149,7 @@ impl WatchedFiles {
         }
     }
 
-    fn now(&self) -> BTreeMap<PathBuf, Stamp> {
+    fn now(&self) -> BTreeMap<PathBuf, FileStamp> {
         let listed = self.folders.iter().flat_map(|(folder, extension)| {
             let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
             paths.filter(move |path| path.extension() == Some(extension))
@@ -183,7 +183,7 @@ impl WatchedFiles {
     }
 }
 
-fn stamp(path: &Path) -> Stamp {
+fn stamp(path: &Path) -> FileStamp {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
 }

@@ -8,8 +8,8 @@ use crate::action::{ActionKey, Digest, Stage};
 use crate::entries::{EntryCoordinate, EntryLookup, EntryMeta, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
-    Action, ActionStatus, CurrentSources, Explainer, Frontier, Preparer, StaleExplanation, StaleReason, TaskOutcome,
-    cell_coordinate, changes_since, follow, hunks, look_up, reason, touches_messages, touches_probe,
+    Action, ActionStatus, CurrentSources, Explainer, Frontier, PrepareError, Preparer, StaleExplanation, StaleReason,
+    TaskOutcome, cell_coordinate, changes_since, follow, hunks, look_up, reason, touches_messages, touches_probe,
 };
 use crate::results::FailedAction;
 use store::cache::{CacheSnapshot, Lookup, Record};
@@ -67,13 +67,14 @@ struct CurrentAction<'p> {
     current: CurrentSources<'p>,
 }
 
-/// The chain behind a cell: compressions up to its point, its answer, its grades. Without a pipeline, what was kept.
+/// The chain behind a cell: compressions up to its point, its answer, its grades. Without a pipeline, what was kept. Also
+/// returns why the current project cannot make an action of the chain, if it cannot.
 pub(crate) fn chain_of<'a>(
     snapshot: &CacheSnapshot,
     pipeline: Option<&Pipeline>,
     subject: &ExplainedCell<'a>,
-) -> Vec<ChainStep<'a>> {
-    let now = pipeline.map(|pipeline| walk(snapshot, pipeline, &subject.place)).unwrap_or_default();
+) -> (Vec<ChainStep<'a>>, Option<PrepareError>) {
+    let (now, fault) = pipeline.map(|pipeline| walk(snapshot, pipeline, &subject.place)).unwrap_or_default();
     let edited = pipeline.map(|pipeline| SourceChanges { snapshot, manifest: subject.manifest, pipeline });
     let read_text = |digest: &Digest| snapshot.read_text(digest);
     let comparison = StepComparison { snapshot, explainer: Explainer::new(&read_text), edited };
@@ -95,7 +96,7 @@ pub(crate) fn chain_of<'a>(
         let failure = if is_own { subject.failure_in(stage, step) } else { None };
         steps.push(ChainStep { stage, point, step, key, entry, state, failure });
     }
-    steps
+    (steps, fault)
 }
 
 /// The places of the chain, in order.
@@ -121,27 +122,35 @@ fn latest(snapshot: &CacheSnapshot, stage: Stage, now: &CurrentAction<'_>) -> Op
     now.cached.or_else(|| snapshot.latest(&now.coordinate.digest(stage)))
 }
 
-/// Walks the part of the matrix that leads to the cell.
+/// Walks the part of the matrix that leads to the cell. Also returns why an action there cannot be made, if so.
 fn walk<'p>(
     snapshot: &CacheSnapshot,
     pipeline: &'p Pipeline,
     cell: &CellCoordinate,
-) -> HashMap<ChainPlace, CurrentAction<'p>> {
+) -> (HashMap<ChainPlace, CurrentAction<'p>>, Option<PrepareError>) {
     let matrix = Matrix::new(pipeline);
     let preparer = Preparer::new(pipeline, &matrix);
     let mut frontier = Frontier::new(&preparer);
-    let (mut found, refresh) = (HashMap::new(), Refresh::default());
+    let (mut found, mut fault, refresh) = (HashMap::new(), None, Refresh::default());
     while let Some(task) = frontier.next_ready() {
         let place = task.place(pipeline);
-        let place = place.cell().filter(|place| leads_to(place, cell));
-        let Some((place, action)) = place.and_then(|place| Some((place, preparer.prepare(&task).ok()?))) else {
+        let Some(place) = place.cell().filter(|place| leads_to(place, cell)) else {
             frontier.resolve(&task, TaskOutcome::Unresolved);
             continue;
+        };
+        let action = match preparer.prepare(&task) {
+            Ok(action) => action,
+            Err(error) => {
+                fault.get_or_insert(error);
+                frontier.resolve(&task, TaskOutcome::Unresolved);
+                continue;
+            }
         };
         let mut cached = None;
         let outcome = match look_up(snapshot, &preparer, &action, &refresh) {
             ActionStatus::Cached { resolved, .. } => {
                 cached = Some(resolved.key);
+                // An output that cannot be read is made again by a run: the step is stale.
                 follow(snapshot, &preparer, &task, resolved, None).unwrap_or(TaskOutcome::Unresolved)
             }
             ActionStatus::Stale => TaskOutcome::Unresolved,
@@ -154,7 +163,7 @@ fn walk<'p>(
         let of_chain = ChainPlace { stage: action.stage, point, step: place.step };
         found.insert(of_chain, CurrentAction { pipeline, point, action, coordinate, cached, current });
     }
-    found
+    (found, fault)
 }
 
 /// Whether a cell depends on what is at `place`.

@@ -79,7 +79,11 @@ fn explain(
         );
         console.warn(word("note:", "说明："), why);
     }
-    let steps = chain_of(&snapshot, pipeline.as_ref(), subject);
+    let (steps, fault) = chain_of(&snapshot, pipeline.as_ref(), subject);
+    if let Some(fault) = fault {
+        let text = say!("the current project cannot make this cell: {fault}", "当前项目无法产生该单元：{fault}");
+        console.warn(word("note:", "说明："), text);
+    }
     console.report(&json(subject, &steps, &snapshot), || page(console, &explanation(subject, &steps, console)));
     Ok(Exit::Done)
 }

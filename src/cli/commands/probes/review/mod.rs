@@ -20,7 +20,7 @@ use crate::cli::terminal::Console;
 use base::locale::word;
 use base::say;
 use card::Card;
-use session::{Review, ReviewTally};
+use session::{Review, ReviewCounts};
 
 #[derive(Debug, Args)]
 pub(crate) struct ReviewArgs {
@@ -48,8 +48,8 @@ pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Resu
         return Ok(Exit::Done);
     }
     if args.open {
-        let (tally, left) = page::review(review, console)?;
-        return Ok(conclude(tally, left, console));
+        let (counts, left) = page::review(review, console)?;
+        return Ok(conclude(counts, left, console));
     }
     if !console.is_interactive() {
         let hint = word(
@@ -59,11 +59,11 @@ pub(super) fn run(common: &Common, args: &ReviewArgs, console: &Console) -> Resu
         return Err(Failure::input(word("a review needs a terminal", "审阅需要终端")).hinted(hint));
     }
     terminal::review(&mut review, console)?;
-    Ok(conclude(review.tally, review.left(), console))
+    Ok(conclude(review.counts, review.left(), console))
 }
 
-fn conclude(tally: ReviewTally, left: usize, console: &Console) -> Exit {
-    console.note(&say!("{tally}, {} left", "{tally}，剩余 {}", count(left, Noun::Question)));
+fn conclude(counts: ReviewCounts, left: usize, console: &Console) -> Exit {
+    console.note(&say!("{counts}, {} left", "{counts}，剩余 {}", count(left, Noun::Question)));
     console.next(CommandLine::current().of_project().command(if left > 0 { "probes review" } else { "run" }));
     Exit::Done
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::session::{Decision, Review, ReviewTally};
+use super::session::{Decision, Review, ReviewCounts};
 use crate::cli::browser::open_in_browser;
 use crate::cli::failure::{Failure, chain};
 use crate::cli::terminal::Console;
@@ -47,7 +47,7 @@ struct Shown {
 }
 
 /// Serves the review until its last question is answered. Returns what was decided, and how many questions are left.
-pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewTally, usize), Failure> {
+pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewCounts, usize), Failure> {
     let (over, is_over) = mpsc::channel();
     let site = Arc::new(ReviewSite { review: Mutex::new(review), over });
     let server = LoopbackServer::start(site.clone());
@@ -64,7 +64,7 @@ pub(super) fn review(review: Review, console: &Console) -> Result<(ReviewTally, 
     // The site keeps a sender, so this waits until the last question was answered.
     let _ = is_over.recv();
     let review = site.review();
-    Ok((review.tally, review.left()))
+    Ok((review.counts, review.left()))
 }
 
 impl Site for ReviewSite {
@@ -104,7 +104,7 @@ impl ReviewSite {
             return PageReply::refused("404 Not Found");
         }
         let Some(at) = review.next_open(from) else {
-            let over = json_reply(&json!({ "over": true, "tally": review.tally.to_string() }));
+            let over = json_reply(&json!({ "over": true, "tally": review.counts.to_string() }));
             return PageReply { is_last: true, ..over };
         };
         let decided = review.items.len() - review.left();

@@ -32,13 +32,13 @@ pub(super) enum Decision {
 
 /// How many decisions there were of each kind.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ReviewTally {
+pub(super) struct ReviewCounts {
     accepted: usize,
     edited: usize,
     rejected: usize,
 }
 
-impl fmt::Display for ReviewTally {
+impl fmt::Display for ReviewCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&say!(
             "{} accepted, {} edited, {} rejected",
@@ -54,21 +54,21 @@ impl fmt::Display for ReviewTally {
 pub(super) struct Review {
     paths: ProjectPaths,
     pub(super) items: Vec<ReviewItem>,
-    pub(super) tally: ReviewTally,
+    pub(super) counts: ReviewCounts,
     /// Places of the items that are settled.
     settled: BTreeSet<usize>,
     session: Option<SearchableFixture>,
     /// The decisions that can be undone, the newest last.
-    steps: Vec<Step>,
+    steps: Vec<UndoStep>,
 }
 
 /// The state before a decision, to undo it.
-struct Step {
+struct UndoStep {
     /// The question that was decided, and the first of several.
     at: usize,
     items: Vec<ReviewItem>,
     settled: BTreeSet<usize>,
-    tally: ReviewTally,
+    counts: ReviewCounts,
     files: Vec<WrittenFile>,
 }
 
@@ -101,7 +101,7 @@ impl Review {
         let mut review = Review {
             paths,
             items: Vec::new(),
-            tally: ReviewTally::default(),
+            counts: ReviewCounts::default(),
             settled: BTreeSet::new(),
             session: None,
             steps: Vec::new(),
@@ -125,7 +125,7 @@ impl Review {
 
     /// How far the review is, in a line.
     pub(super) fn progress(&self) -> String {
-        say!("{} of {} decided ({})", "已决定 {}/{}（{}）", self.settled.len(), self.items.len(), self.tally)
+        say!("{} of {} decided ({})", "已决定 {}/{}（{}）", self.settled.len(), self.items.len(), self.counts)
     }
 
     /// How many items are not settled.
@@ -180,14 +180,14 @@ impl Review {
         for file in step.files.iter().rev() {
             write_whole(&file.path, &file.before)?;
         }
-        let Some(Step { at, items, settled, tally, .. }) = self.steps.pop() else { return Ok(None) };
-        (self.items, self.settled, self.tally, self.session) = (items, settled, tally, None);
+        let Some(UndoStep { at, items, settled, counts, .. }) = self.steps.pop() else { return Ok(None) };
+        (self.items, self.settled, self.counts, self.session) = (items, settled, counts, None);
         Ok(Some(at))
     }
 
     fn begin_step(&mut self, at: usize) {
         let (items, settled) = (self.items.clone(), self.settled.clone());
-        self.steps.push(Step { at, items, settled, tally: self.tally, files: Vec::new() });
+        self.steps.push(UndoStep { at, items, settled, counts: self.counts, files: Vec::new() });
     }
 
     /// Writes a file and remembers what it was. Several writes of one file are one.
@@ -222,9 +222,9 @@ impl Review {
             }
         }
         match decision {
-            Decision::Accept => self.tally.accepted += 1,
-            Decision::Edit(_) => self.tally.edited += 1,
-            Decision::Reject => self.tally.rejected += 1,
+            Decision::Accept => self.counts.accepted += 1,
+            Decision::Edit(_) => self.counts.edited += 1,
+            Decision::Reject => self.counts.rejected += 1,
         }
         let is_settled = item.probe.is_none() || !matches!(decision, Decision::Edit(_));
         if is_settled {
