@@ -31,7 +31,7 @@ mod cli {
     mod data_page;
     #[cfg(unix)]
     mod disk;
-    mod doors;
+    mod first_run;
     mod economics;
     mod edits;
     mod endings;

@@ -32,7 +32,9 @@ impl fmt::Display for Repetition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers: Vec<String> =
             [self.compress, self.answer, self.judge].into_iter().flatten().map(|n| n.to_string()).collect();
-        f.write_str(if numbers.is_empty() { "none" } else { "" })?;
+        if numbers.is_empty() {
+            return f.write_str("none");
+        }
         f.write_str(&numbers.join("."))
     }
 }

@@ -54,7 +54,7 @@ pub enum Asked {
 pub struct Returned {
     /// What the answerer gets to read.
     pub text: Arc<str>,
-    /// Best first; none of a misuse.
+    /// Best first; empty for a misuse.
     pub excerpts: Vec<Excerpt>,
     /// The action of a search by a program, with its cost.
     pub action: Option<(ActionKey, Option<Usd>)>,
@@ -66,7 +66,7 @@ pub struct Excerpt {
     /// The label that it is shown with: `message 12 · user`.
     pub label: String,
     pub text: String,
-    /// The message's index in the session; `None` of a method's own archive.
+    /// The message's index in the session; `None` in a method's own archive.
     pub message: Option<usize>,
 }
 
@@ -74,7 +74,7 @@ pub struct Excerpt {
 #[derive(Clone, Copy, Debug)]
 pub struct Archive<'a> {
     pub messages: &'a [Message],
-    /// The index of the first of them in the session; `None` of what a method wrote itself.
+    /// The index of the first of them in the session; `None` if a method wrote them itself.
     pub start: Option<usize>,
 }
 
@@ -180,7 +180,7 @@ fn excerpts_as_text(recovery: &Recovery, excerpts: &[Excerpt]) -> String {
     texts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The searches that a reply asks for; `None` of an answer.
+/// The searches that a reply asks for; `None` if it is an answer.
 ///
 /// # Errors
 /// Calls that are not what the dialect promises.
@@ -227,7 +227,7 @@ pub(super) fn call_ids(used: usize, calls: usize) -> impl Iterator<Item = String
     (used + 1..=used + calls).map(call_id)
 }
 
-/// The queries of a reply whose first line asks for a search; none of an answer.
+/// The queries of a reply whose first line asks for a search; empty if it is an answer.
 fn queries_in(reply: &str) -> Vec<&str> {
     let mut written = reply.lines().filter(|line| !line.trim().is_empty()).peekable();
     if written.peek().is_none_or(|first| query_in(first).is_none()) {
@@ -236,7 +236,7 @@ fn queries_in(reply: &str) -> Vec<&str> {
     written.filter_map(query_in).collect()
 }
 
-/// The query of a line that asks for a search, out of the marks that models put around such lines.
+/// The query of a line that asks for a search, without the marks that models put around such lines.
 fn query_in(line: &str) -> Option<&str> {
     let bare = line.trim().trim_start_matches(['*', '`', '>', ' ']);
     Some(bare.strip_prefix(LINE)?.trim_matches(['*', '`', ' ']))

@@ -120,10 +120,10 @@ impl RunLog {
         self.screen.on_event(event);
         let Event::Step(step) = event else { return };
         match step {
-            scheduler::Event::Cached { .. } => self.cached += 1,
-            scheduler::Event::Completed { .. } => self.executed += 1,
-            scheduler::Event::Failed(failure) => self.failures.push((*failure).clone()),
-            scheduler::Event::SelftestCompleted { judge, verdict } => {
+            scheduler::RunEvent::Cached { .. } => self.cached += 1,
+            scheduler::RunEvent::Completed { .. } => self.executed += 1,
+            scheduler::RunEvent::Failed(failure) => self.failures.push((*failure).clone()),
+            scheduler::RunEvent::SelftestCompleted { judge, verdict } => {
                 self.verdicts.insert((*judge).to_owned(), (*verdict).clone());
             }
             _ => {}

@@ -31,7 +31,7 @@ pub struct CompressInput<'a> {
     pub span: &'a SpanText,
     /// All messages before the point, a leading system message left out.
     pub prefix: &'a SpanText,
-    /// The history as the method's shape cuts it; `None` of a method that keeps nothing.
+    /// The history as the method's shape cuts it; `None` if the method keeps nothing.
     pub kept: Option<&'a Kept>,
     /// Names the state that the point before left, if the strategy keeps state and there was one.
     pub previous: Option<Digest>,

@@ -37,7 +37,7 @@ pub struct InventedReferences {
 }
 
 impl InventedReferences {
-    /// Invented references per 1,000 tokens of the context; `None` of an empty one.
+    /// Invented references per 1,000 tokens of the context; `None` if it is empty.
     pub fn per_1000_tokens(&self, tokens: Tokens) -> Option<f64> {
         (tokens.0 > 0).then(|| 1000.0 * self.invented.len() as f64 / tokens.0 as f64)
     }

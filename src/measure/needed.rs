@@ -210,10 +210,7 @@ impl SessionReferences {
                 Some(Role::Tool) => {
                     let targets = self.targets.get(at).map(Vec::as_slice).unwrap_or_default();
                     let is_repeated = targets.iter().any(|target| read.iter().any(|before| before.overlaps(target)));
-                    scan.show(
-                        self.shows.get(at),
-                        if is_repeated { ShownBy::ByRepeatedCall } else { ShownBy::Otherwise },
-                    );
+                    scan.show(self.shows.get(at), if is_repeated { ShownBy::RepeatedCall } else { ShownBy::Otherwise });
                 }
                 Some(Role::User | Role::System) | None => scan.show(self.shows.get(at), ShownBy::Otherwise),
             }
@@ -227,8 +224,8 @@ impl SessionReferences {
     /// The messages after a point up to the end of the window: a number of turns, the next compaction, or the end.
     fn window(&self, point: usize) -> std::ops::Range<usize> {
         let next = self.compactions.iter().copied().find(|at| *at > point).unwrap_or(self.roles.len());
-        let turns = (point..next).filter(|at| self.roles.get(*at) == Some(&Role::Assistant));
-        let end = turns.skip(WINDOW).take(1).last().unwrap_or(next);
+        let mut turns = (point..next).filter(|at| self.roles.get(*at) == Some(&Role::Assistant));
+        let end = turns.nth(WINDOW).unwrap_or(next);
         point..end.max(point)
     }
 
@@ -304,7 +301,7 @@ struct FirstUse {
 /// How a reference came into the session after a point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ShownBy {
-    ByRepeatedCall,
+    RepeatedCall,
     Otherwise,
 }
 
@@ -339,7 +336,7 @@ impl WindowScan<'_> {
             }
             match self.shown.get(place) {
                 None => needed.push((*place, NeedState::Carried)),
-                Some(ShownBy::ByRepeatedCall) => needed.push((*place, NeedState::FetchedAgain)),
+                Some(ShownBy::RepeatedCall) => needed.push((*place, NeedState::FetchedAgain)),
                 Some(ShownBy::Otherwise) if fetches.contains(place) => needed.push((*place, NeedState::FetchedAgain)),
                 Some(ShownBy::Otherwise) => {}
             }

@@ -75,7 +75,7 @@ impl Assignment {
         Assignment { parts, digest }
     }
 
-    /// The chains of a part; none if it is a part of another number of parts.
+    /// The chains of a part; empty if `part` counts another number of parts.
     pub fn part(&self, part: PartNumber) -> PartChains {
         let part = self.parts.get(part.index() as usize - 1).filter(|_| part.of().get() as usize == self.parts.len());
         part.cloned().unwrap_or_default()

@@ -55,11 +55,11 @@ pub(super) fn lift(method: &MethodSummary) -> String {
 }
 
 /// Writes a figure of a method; the test is that of its recall against a baseline.
-type ColumnValue = fn(&MethodSummary, Option<&DifferenceTest>) -> String;
+type ColumnText = fn(&MethodSummary, Option<&DifferenceTest>) -> String;
 
 /// The columns after the name of the method: the header of each, and its figures.
-fn columns(summary: &Summary, tr: &Translation, shows_needed: bool) -> Vec<(&'static str, ColumnValue)> {
-    let mut columns: Vec<(&'static str, ColumnValue)> = Vec::new();
+fn columns(summary: &Summary, tr: &Translation, shows_needed: bool) -> Vec<(&'static str, ColumnText)> {
+    let mut columns: Vec<(&'static str, ColumnText)> = Vec::new();
     if shows_needed {
         columns.push((tr.needed_lift, |method, _| lift(method)));
         columns.push((tr.needed, |method, test| {

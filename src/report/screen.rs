@@ -37,7 +37,7 @@ const EXTENTS: [Extent; 5] = [
 
 /// The results in at most `lines` lines, or few more where names are long.
 pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize) -> StyledText {
-    let screen = Screen { summary, manifest, width, tr: translation(manifest.design.locale.of_report()) };
+    let screen = SummaryScreen { summary, manifest, width, tr: translation(manifest.design.locale.of_report()) };
     let mut tried = EXTENTS.iter().map(|extent| screen.render(*extent));
     let mut shown = tried.next().unwrap_or_default();
     for next in tried {
@@ -49,14 +49,14 @@ pub fn screen(summary: &Summary, manifest: &Manifest, width: usize, lines: usize
     shown
 }
 
-struct Screen<'s> {
+struct SummaryScreen<'s> {
     summary: &'s Summary,
     manifest: &'s Manifest,
     width: usize,
     tr: &'static Translation,
 }
 
-impl Screen<'_> {
+impl SummaryScreen<'_> {
     fn render(&self, extent: Extent) -> StyledText {
         let mut out = StyledText::default();
         let headline = headline(self.summary, self.manifest);
@@ -79,7 +79,7 @@ impl Screen<'_> {
     }
 
     fn table(&self, out: &mut StyledText, rows: usize) {
-        let Screen { summary, tr, .. } = self;
+        let SummaryScreen { summary, tr, .. } = self;
         let comparison = summary.comparison.as_ref();
         let methods: Vec<_> = summary
             .methods

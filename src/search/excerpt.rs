@@ -28,27 +28,31 @@ pub fn excerpt(text: &str, ranking: &Ranking, limit: u64, size: impl Fn(&str) ->
 fn lines<'t>(text: &'t str, limit: u64, size: &impl Fn(&str) -> u64) -> Vec<&'t str> {
     let mut lines = Vec::new();
     for mut line in text.split_inclusive('\n') {
-        while size(line) > limit {
+        loop {
             let (piece, rest) = line.split_at(fitting(line, limit, size));
+            lines.push(piece);
             if rest.is_empty() {
                 break;
             }
-            lines.push(piece);
             line = rest;
         }
-        lines.push(line);
     }
     lines
 }
 
-/// The length in bytes of a beginning of `line` that fits, one character at least.
+/// The length in bytes of a beginning of `line` that fits, one character at least: of the line halved again and again,
+/// the longest part that fits. The shortest is measured first: a line may be a file of megabytes, and each of its many
+/// pieces would measure all that is left.
 fn fitting(line: &str, limit: u64, size: &impl Fn(&str) -> u64) -> usize {
-    let mut end = line.len();
     let first = line.chars().next().map_or(0, char::len_utf8);
-    while end > first && size(line.get(..end).unwrap_or_default()) > limit {
+    let mut end = line.len();
+    let mut ends = vec![end];
+    while end > first {
         end = line.floor_char_boundary(end / 2).max(first);
+        ends.push(end);
     }
-    end
+    let fits = |end: &usize| size(line.get(..*end).unwrap_or_default()) <= limit;
+    ends.into_iter().rev().take_while(fits).last().unwrap_or(first)
 }
 
 /// The first window within the limit that has the heaviest terms, without the lines before its first match.

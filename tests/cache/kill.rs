@@ -153,7 +153,9 @@ fn a_kill_while_packs_are_removed_loses_nothing_and_is_not_noticed() {
             .by_ref()
             .map_while(Result::ok)
             .filter_map(|line| line.trim().strip_prefix("ack ")?.parse::<u64>().ok());
-        acked.extend(acks.take(1 + round as usize % 4));
+        let (before, wanted) = (acked.len(), 1 + round as usize % 4);
+        acked.extend(acks.take(wanted));
+        assert_eq!(acked.len() - before, wanted, "the helper works");
         // somewhere in the prune that follows
         std::thread::sleep(std::time::Duration::from_millis(round * 3));
         child.kill().unwrap();

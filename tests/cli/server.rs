@@ -53,19 +53,19 @@ pub enum Reply {
 
 type Script = dyn Fn(&Asked) -> Reply + Send + Sync;
 
-struct Book {
+struct ServerState {
     asked: Vec<Asked>,
     script: Arc<Script>,
 }
 
 struct Shared {
-    book: Mutex<Book>,
+    state: Mutex<ServerState>,
     free: tokio::sync::watch::Sender<bool>,
 }
 
 impl Shared {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, ServerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -79,15 +79,15 @@ impl Server {
     /// Starts on a free port, answering by rules.
     pub fn start() -> Server {
         let script: Arc<Script> = Arc::new(|_| Reply::Sensible);
-        let book = Mutex::new(Book { asked: Vec::new(), script });
-        let shared = Arc::new(Shared { book, free: tokio::sync::watch::Sender::new(false) });
+        let state = Mutex::new(ServerState { asked: Vec::new(), script });
+        let shared = Arc::new(Shared { state, free: tokio::sync::watch::Sender::new(false) });
         let http = LoopbackServer::start(Router::new().fallback(answer).with_state(shared.clone()));
         Server { http, shared }
     }
 
     /// Answers by `script` from now on.
     pub fn script(&self, script: impl Fn(&Asked) -> Reply + Send + Sync + 'static) {
-        self.shared.book().script = Arc::new(script);
+        self.shared.state().script = Arc::new(script);
     }
 
     /// Answers all held requests, and holds no more.
@@ -102,18 +102,18 @@ impl Server {
 
     /// The requests so far.
     pub fn asked(&self) -> Vec<Asked> {
-        self.shared.book().asked.clone()
+        self.shared.state().asked.clone()
     }
 
     /// The number of requests so far.
     pub fn count(&self) -> usize {
-        self.shared.book().asked.len()
+        self.shared.state().asked.len()
     }
 
     /// The number of requests for each stage.
     pub fn counts(&self) -> BTreeMap<Wanted, usize> {
         let mut counts = BTreeMap::new();
-        for asked in &self.shared.book().asked {
+        for asked in &self.shared.state().asked {
             *counts.entry(asked.wanted).or_default() += 1;
         }
         counts
@@ -121,7 +121,7 @@ impl Server {
 
     /// Forgets all requests so far.
     pub fn forget(&self) {
-        self.shared.book().asked.clear();
+        self.shared.state().asked.clear();
     }
 
     /// Waits until `n` requests have come.
@@ -153,12 +153,12 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
     let json: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = brain::text_of(&json);
     let (nth, asked, script) = {
-        let mut book = shared.book();
-        let earlier = book.asked.iter().filter(|asked| asked.body == body).count();
+        let mut state = shared.state();
+        let earlier = state.asked.iter().filter(|asked| asked.body == body).count();
         let (path, wanted) = (uri.path().to_owned(), brain::wanted(&text));
         let asked = Asked { path, headers, body, json, wanted, text, earlier, came: Instant::now(), answered: None };
-        book.asked.push(asked.clone());
-        (book.asked.len() - 1, asked, book.script.clone())
+        state.asked.push(asked.clone());
+        (state.asked.len() - 1, asked, state.script.clone())
     };
     let (headers, reply) = match script(&asked) {
         Reply::Headed(headers, reply) => (headers, *reply),
@@ -183,7 +183,7 @@ async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap,
         }
     };
     // A test may have cleared the record meanwhile.
-    if let Some(entry) = shared.book().asked.get_mut(nth).filter(|entry| entry.body == asked.body) {
+    if let Some(entry) = shared.state().asked.get_mut(nth).filter(|entry| entry.body == asked.body) {
         entry.answered = Some(Instant::now());
     }
     let is_packed = headers.iter().any(|(name, _)| *name == "content-encoding");

@@ -1,4 +1,4 @@
-//! Whom a run trusts: hosts, programs, paths and imported entries are listed, and refused unless the user agreed.
+//! What a run trusts: hosts, programs, paths and imported entries are listed, and refused unless the user agreed.
 
 use super::project::{KEY, Project};
 use super::server::Server;

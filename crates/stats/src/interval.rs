@@ -70,9 +70,8 @@ pub struct Estimate {
     pub center: f64,
     /// 95% cluster t interval; `None` with one cluster, and where the values do not show how they vary.
     pub ci95: Option<Interval>,
-    /// Two-sided p of a true mean of 0. `None` without an interval, unless the values are all 0, and for a level, of
-    /// which
-    /// 0 is not a hypothesis.
+    /// Two-sided p of a true mean of 0. `None` without an interval, unless the values are all 0, and for a level, since
+    /// 0 is no hypothesis about one.
     pub p: Option<f64>,
     /// Standard error of the mean; `None` with one cluster.
     pub se: Option<f64>,
@@ -158,8 +157,7 @@ pub fn level(values: &[f64]) -> Option<Estimate> {
 }
 
 /// The mean of the clusters' shares, its interval clipped to 0 and 1. No p, and no interval where all are equal: shares
-/// of
-/// 0 in a few clusters do not show that it will always be 0.
+/// of 0 in a few clusters do not show that it will always be 0.
 ///
 /// `None` for no values, or if one of them is not a share.
 pub fn share(values: &[f64]) -> Option<Estimate> {

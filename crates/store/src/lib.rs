@@ -36,7 +36,7 @@
 //! # }
 //! ```
 //!
-//! This crate knows nothing of stages, prompts, prices or replies, and asks no model.
+//! This crate knows nothing of stages, prompts or prices, does not read what it stores, and asks no model.
 
 mod digest;
 pub mod cache;

@@ -14,7 +14,7 @@ use super::progress_model::ProgressModel;
 use crate::action::StageName;
 use crate::evaluation::ProgressSnapshot;
 use crate::report::TextStyle;
-use crate::scheduler::{BudgetLimits, Event, StopRequest, TrippedBreaker};
+use crate::scheduler::{BudgetLimits, RunEvent, StopRequest, TrippedBreaker};
 use base::locale::word;
 use base::say;
 
@@ -77,9 +77,9 @@ impl Progress {
         }
     }
 
-    pub(crate) fn on_event(&self, event: &Event<'_>) {
+    pub(crate) fn on_event(&self, event: &RunEvent<'_>) {
         self.model.borrow_mut().on_event(event);
-        if let Event::BreakerTripped(TrippedBreaker { target, reason, .. }) = event {
+        if let RunEvent::BreakerTripped(TrippedBreaker { target, reason, .. }) = event {
             let mark = self.console.paint(TextStyle::Warning, word("stopped:", "已停止："));
             self.say(&say!(
                 "{mark} no more calls to {target}, every further call would fail the same way: {reason}",

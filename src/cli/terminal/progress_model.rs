@@ -13,7 +13,7 @@ use crate::action::StageName;
 use crate::cli::format::{amount, cost, duration, money, short, short_tokens};
 use crate::evaluation::ProgressSnapshot;
 use crate::pipeline::MatrixCounts;
-use crate::scheduler::{BudgetLimits, Event, StopRequest};
+use crate::scheduler::{BudgetLimits, RunEvent, StopRequest};
 use base::locale::word;
 use base::say;
 use base::units::Usd;
@@ -82,30 +82,30 @@ impl ProgressModel {
         self.stages.entry(stage).or_default().total += cells;
     }
 
-    pub(crate) fn on_event(&mut self, event: &Event<'_>) {
+    pub(crate) fn on_event(&mut self, event: &RunEvent<'_>) {
         match event {
-            Event::Cached { stage, .. } => self.count(*stage, |progress| progress.cached += 1),
-            Event::Completed { stage, .. } | Event::Shared { stage } => {
+            RunEvent::Cached { stage, .. } => self.count(*stage, |progress| progress.cached += 1),
+            RunEvent::Completed { stage, .. } | RunEvent::Shared { stage } => {
                 self.count(*stage, |progress| progress.done += 1)
             }
-            Event::AnotherStep { stage } => self.count(*stage, |progress| progress.total += 1),
-            Event::Failed(failure) => self.count(failure.stage, |progress| progress.failed += 1),
-            Event::Skipped { stage, .. } | Event::SharedFailure { stage } => {
+            RunEvent::AnotherStep { stage } => self.count(*stage, |progress| progress.total += 1),
+            RunEvent::Failed(failure) => self.count(failure.stage, |progress| progress.failed += 1),
+            RunEvent::Skipped { stage, .. } | RunEvent::SharedFailure { stage } => {
                 self.count(*stage, |progress| progress.left_out += 1);
             }
-            Event::Blocked(MatrixCounts { compress, answer, judge }) => {
+            RunEvent::Blocked(MatrixCounts { compress, answer, judge }) => {
                 self.count(StageName::Compress, |progress| progress.left_out += compress);
                 self.count(StageName::Answer, |progress| progress.left_out += answer);
                 self.count(StageName::Judge, |progress| progress.left_out += judge);
             }
             // What was cached so far cost nothing, so this is for the whole run.
-            Event::Estimated(estimate) => self.expected = estimate.usd,
-            Event::Started { .. }
-            | Event::BreakerTripped(_)
-            | Event::SelftestCompleted { .. }
-            | Event::Warning(_)
-            | Event::Context { .. }
-            | Event::Judged { .. } => {}
+            RunEvent::Estimated(estimate) => self.expected = estimate.usd,
+            RunEvent::Started { .. }
+            | RunEvent::BreakerTripped(_)
+            | RunEvent::SelftestCompleted { .. }
+            | RunEvent::Warning(_)
+            | RunEvent::Context { .. }
+            | RunEvent::Judged { .. } => {}
         }
     }
 

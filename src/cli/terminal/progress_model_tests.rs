@@ -30,7 +30,7 @@ fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
     let key = ActionKey(crate::action::Digest::hash("x"));
     for _ in 0..times {
         let (usage, cost) = (Usage::default(), None);
-        model.on_event(&Event::Completed {
+        model.on_event(&RunEvent::Completed {
             stage,
             key,
             asked: true,
@@ -47,10 +47,10 @@ fn kept(model: &mut ProgressModel, stage: StageName, times: usize) {
 fn under_way(waits: Option<WaitReason>) -> ProgressModel {
     let stages = [(StageName::Answer, 200), (StageName::Judge, 200), (StageName::Selftest, 0)];
     let mut model = ProgressModel::new(stages, BudgetLimits::default());
-    model.on_event(&Event::Estimated(&CostEstimate { usd: Some(Usd(4.0)), ..CostEstimate::default() }));
+    model.on_event(&RunEvent::Estimated(&CostEstimate { usd: Some(Usd(4.0)), ..CostEstimate::default() }));
     let start = Instant::now();
     model.update(snapshot(0, 0.0, None), start);
-    model.on_event(&Event::Cached {
+    model.on_event(&RunEvent::Cached {
         stage: StageName::Answer,
         key: ActionKey(crate::action::Digest::hash("y")),
         early_cutoff: false,
@@ -164,17 +164,17 @@ fn a_run_that_stops_shows_no_time_for_what_it_leaves() {
 #[test]
 fn cells_below_a_failure_are_no_longer_to_be_done() {
     let mut model = under_way(None);
-    model.on_event(&Event::Blocked(MatrixCounts { compress: 0, answer: 10, judge: 20 }));
-    model.on_event(&Event::Skipped { stage: StageName::Judge, reason: SkipReason::Budget });
+    model.on_event(&RunEvent::Blocked(MatrixCounts { compress: 0, answer: 10, judge: 20 }));
+    model.on_event(&RunEvent::Skipped { stage: StageName::Judge, reason: SkipReason::Budget });
     assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Judge], false), "21 left out, 179 to do");
 }
 
 #[test]
 fn a_step_that_searches_adds_the_one_that_follows_it() {
     let mut model = ProgressModel::new([(StageName::Answer, 1)], BudgetLimits::default());
-    let done = |model: &mut ProgressModel| model.on_event(&Event::Shared { stage: StageName::Answer });
+    let done = |model: &mut ProgressModel| model.on_event(&RunEvent::Shared { stage: StageName::Answer });
     done(&mut model);
-    model.on_event(&Event::AnotherStep { stage: StageName::Answer });
+    model.on_event(&RunEvent::AnotherStep { stage: StageName::Answer });
     assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Answer], false), "1 done, 1 to do");
     done(&mut model);
     assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Answer], false), "2 done");

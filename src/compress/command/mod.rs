@@ -17,7 +17,7 @@ pub use usage::ProgramUsage;
 
 /// What a program returned, checked.
 #[derive(Debug)]
-pub(super) struct Returned {
+pub(super) struct ReturnedContext {
     pub(super) context: Context,
     /// The object that it gets as `previous` at the next point.
     pub(super) previous: String,
@@ -32,7 +32,7 @@ pub(super) struct Returned {
 }
 
 /// Reads a program's standard output.
-pub(super) fn read(stdout: &[u8]) -> Result<Returned, CompressFault> {
+pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
     let mut object = parse_object(stdout)?;
     if let Some(why) = take(&mut object, "degraded") {
         return Err(CompressFault::Degraded(why.as_str().map_or_else(|| why.to_string(), str::to_owned)));
@@ -84,7 +84,7 @@ pub(super) fn read(stdout: &[u8]) -> Result<Returned, CompressFault> {
     }
     warnings.extend(object.keys().map(|key| Warning::UnknownKey(key.clone())));
     let previous = previous_of([(name, Some(body)), ("state", state), ("archive", archive)]);
-    Ok(Returned { context, previous, usage, warnings, is_unchanged, archive: notes })
+    Ok(ReturnedContext { context, previous, usage, warnings, is_unchanged, archive: notes })
 }
 
 fn parse_object(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {

@@ -67,7 +67,7 @@ pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
     let Value::Object(object) = value else {
         return Err(CompressFault::contract(word("`usage` is no object", "`usage` 不是对象"), expected()));
     };
-    let counts = Counts { object: &object };
+    let counts = UsageObject { object: &object };
     let usage = ProgramUsage {
         tokens: counts.tokens()?,
         calls: counts.first(CALLS)?.map(|calls| calls.0),
@@ -102,11 +102,11 @@ impl ProgramUsage {
     }
 }
 
-struct Counts<'o> {
+struct UsageObject<'o> {
     object: &'o Map<String, Value>,
 }
 
-impl<'o> Counts<'o> {
+impl<'o> UsageObject<'o> {
     fn tokens(&self) -> Result<Usage, CompressFault> {
         let [cached_beside, written_beside] = [self.first(CACHED_BESIDE)?, self.first(WRITTEN_BESIDE)?];
         let beside = cached_beside.unwrap_or_default() + written_beside.unwrap_or_default();

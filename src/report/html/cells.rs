@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::chunks::{FactMatcher, Mark, chunk, json};
+use super::chunks::{FactMark, FactMatcher, chunk, json};
 use super::input::{ChunkCache, ReadRows};
 use crate::action::{ActionKey, Digest, DigestBuilder, memo_key};
 use crate::report::REPORTS;
@@ -26,7 +26,7 @@ const KEY_DIGITS: usize = 16;
 #[derive(Debug, Serialize)]
 struct CellText<'r> {
     answer: &'r str,
-    marks: Vec<Mark>,
+    marks: Vec<FactMark>,
     criteria: Vec<(&'r str, u8, &'r str)>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     stale: &'r [String],
@@ -45,7 +45,7 @@ struct SearchText<'r> {
     returned: &'r str,
     /// How many messages of the session it returned; 0 if the archive is the method's own.
     messages: usize,
-    marks: Vec<Mark>,
+    marks: Vec<FactMark>,
 }
 
 impl<'r> SearchText<'r> {

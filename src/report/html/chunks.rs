@@ -25,7 +25,7 @@ use sessions::transcript::MappedFold;
 
 /// An occurrence of a fact: its number (expected facts from 0 up, superseded facts from -1 down), start and length, in
 /// UTF-16 code units as in JavaScript.
-pub(super) type Mark = (i64, usize, usize);
+pub(super) type FactMark = (i64, usize, usize);
 
 /// A probe by the names of its fixture and its own.
 pub(super) type ProbeName<'a> = (&'a str, &'a str);
@@ -51,16 +51,16 @@ impl FactMatcher {
     }
 
     /// The occurrences in `text` as the page shows it, in order.
-    pub(super) fn marks_in(&self, text: &str) -> Vec<Mark> {
+    pub(super) fn marks_in(&self, text: &str) -> Vec<FactMark> {
         self.marks(&FoldedText::new(&escape_controls(text)))
     }
 
-    fn marks(&self, text: &FoldedText<'_>) -> Vec<Mark> {
+    fn marks(&self, text: &FoldedText<'_>) -> Vec<FactMark> {
         let found = self
             .finders
             .iter()
             .flat_map(|(number, finder)| finder.find(&text.folded).into_iter().map(move |range| (*number, range)));
-        let mut marks: Vec<Mark> =
+        let mut marks: Vec<FactMark> =
             found.map(|(number, range)| (number, text.units_before(range.start), text.units_in(range))).collect();
         marks.sort_by_key(|(number, start, length)| (*start, std::cmp::Reverse(*length), *number));
         marks
@@ -93,7 +93,7 @@ impl<'t> FoldedText<'t> {
 #[serde(untagged)]
 enum MarkedContext<'t> {
     /// `marks` has the occurrences of the facts of each probe.
-    Readable { text: &'t str, marks: Vec<(ProbeName<'t>, Vec<Mark>)> },
+    Readable { text: &'t str, marks: Vec<(ProbeName<'t>, Vec<FactMark>)> },
     /// Only its provider can read it.
     Opaque { absent: &'static str },
 }

@@ -10,13 +10,13 @@ pub(super) const MARKS: &str = include_str!("../../../assets/marks.json");
 const COLOURS: usize = 7;
 
 #[derive(Deserialize)]
-struct Shape {
+struct MarkShape {
     path: String,
     #[serde(default)]
     open: bool,
 }
 
-static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
+static SHAPES: LazyLock<Vec<MarkShape>> = LazyLock::new(|| {
     serde_json::from_str(MARKS).unwrap_or_else(|error| unreachable!("marks.json is part of the program: {error}"))
 });
 
@@ -43,7 +43,7 @@ impl Mark {
         let Mark::Method(number) = self else {
             return format!("<path d=\"M-1.2 0H1.2\" transform=\"scale({radius})\" class=\"open\"/>");
         };
-        let Some(Shape { path, open }) = SHAPES.get((number + number / COLOURS) % SHAPES.len()) else {
+        let Some(MarkShape { path, open }) = SHAPES.get((number + number / COLOURS) % SHAPES.len()) else {
             return String::new();
         };
         let class = if *open { " class=\"open\"" } else { "" };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::judge::Dimension;
 use crate::results::Ordered;
 use crate::results::result_set::ResultSet;
-use crate::results::result_set::scores::{AnswerScores, Scores};
+use crate::results::result_set::scores::{MergedScores, Scores};
 use crate::results::result_set::selection::Subset;
 use stats::{self, Coefficient, Components, Observation, RepeatSpread};
 
@@ -18,7 +18,7 @@ pub(in crate::results) fn components(
     kept: &Subset,
     deterministic: bool,
 ) -> Ordered<Components> {
-    let graded: Vec<&AnswerScores> = (scores.graded(variant).iter())
+    let graded: Vec<&MergedScores> = (scores.graded(variant).iter())
         .filter(|graded| kept.contains(&graded.at.probe) && (!deterministic || graded.at.run == 1))
         .collect();
     let by_dimension = Dimension::ALL.into_iter().filter_map(|dimension| {
@@ -30,7 +30,7 @@ pub(in crate::results) fn components(
     by_dimension.collect()
 }
 
-fn observe(scores: &Scores, graded: &AnswerScores, dimension: Dimension) -> Option<Observation> {
+fn observe(scores: &Scores, graded: &MergedScores, dimension: Dimension) -> Option<Observation> {
     Some(Observation {
         cluster: scores.fixture_of(graded.at.probe)?,
         item: graded.at.probe,

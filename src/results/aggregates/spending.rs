@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::action::StageName;
 use crate::results::result_set::ResultSet;
-use crate::results::result_set::scores::AnswerScores;
+use crate::results::result_set::scores::MergedScores;
 use stats::thresholds::MIN_CLUSTERS_FOR_VARIANCE;
 use stats::{CallCosts, Components, DifferenceVariances, Observation, components, mean, mean_of, sample_sd};
 
@@ -60,7 +60,7 @@ impl MeasuredMethod {
         let runs = runs.unwrap_or(1);
         let mut values: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         let mut observations = Vec::new();
-        for AnswerScores { at, dimensions } in scores.graded(variant).iter().filter(|s| runs > 1 || s.at.run == 1) {
+        for MergedScores { at, dimensions } in scores.graded(variant).iter().filter(|s| runs > 1 || s.at.run == 1) {
             let overall = mean_of(dimensions.measured());
             let Some((value, cluster)) = overall.zip(scores.fixture_of(at.probe)) else { continue };
             values.entry(at.probe).or_default().push(value);

@@ -44,7 +44,7 @@ fn lost_of_probe(matched: &ComparedVariants<'_>, probe: usize, other: usize) -> 
     let mut losses = Vec::new();
     for (fact, name) in at.facts.iter().enumerate() {
         let kept = baseline.iter().filter(|chain| chain.has(fact)).count();
-        let lost: Vec<&Chain> = judged.iter().filter(|chain| chain.lacks(fact)).collect();
+        let lost: Vec<&JudgedChain> = judged.iter().filter(|chain| chain.lacks(fact)).collect();
         let verdicts: Vec<bool> = lost.iter().filter_map(|chain| chain.found_by_judge).collect();
         if 2 * kept > baseline.len() && 2 * lost.len() > judged.len() && !verdicts.contains(&true) {
             let (fixture, probe) = (fixture.to_owned(), at.id.clone());
@@ -61,14 +61,14 @@ fn lost_of_probe(matched: &ComparedVariants<'_>, probe: usize, other: usize) -> 
 
 /// One compression on which a probe was asked, however many runs share it.
 #[derive(Clone, Debug, Default)]
-struct Chain {
+struct JudgedChain {
     /// By answer and expected fact, whether the context has the fact; `None` if the context cannot be read.
     present: Vec<Vec<Option<bool>>>,
     /// Whether a judge that is a model graded an answer as complete; `None` if none graded any.
     found_by_judge: Option<bool>,
 }
 
-impl Chain {
+impl JudgedChain {
     fn has(&self, fact: usize) -> bool {
         self.present.iter().any(|facts| facts.get(fact) == Some(&Some(true)))
     }
@@ -80,9 +80,9 @@ impl Chain {
 }
 
 /// The distinct chains of a probe with the tag `constraint`; none of another.
-fn chains(set: &ResultSet, variant: usize, probe: usize) -> Vec<Chain> {
+fn chains(set: &ResultSet, variant: usize, probe: usize) -> Vec<JudgedChain> {
     let answers = equal_range(set.answers(variant), |measured| measured.at.probe, probe);
-    let mut chains: BTreeMap<Option<KeyHalf>, Chain> = BTreeMap::new();
+    let mut chains: BTreeMap<Option<KeyHalf>, JudgedChain> = BTreeMap::new();
     for measured in answers.iter().filter(|measured| measured.is_constraint) {
         let grades = equal_range(set.grades(variant), |grade| grade.at.cell(), measured.at.cell());
         let compression = grades.first().map(|grade| grade.keys[0]);

@@ -6,7 +6,8 @@
 //! 2. The manifest with the outcome is written last, when all other files are on disk. This is the commit.
 //! 3. A complete set takes the place of the published one: `results/LABEL` is renamed to `results/.replaced/LABEL`, then
 //!    `results/.incomplete/LABEL` to `results/LABEL`. An incomplete set does so only if the published one is incomplete,
-//!    too, and does not have more rows. If its files would equal those of the published set, only the manifest is replaced.
+//!    too, and is of another design or does not have more rows. If its files would equal those of the published set, only
+//!    the manifest is replaced.
 //! 4. The replaced set is removed if the new design has all of its rows; otherwise it becomes `LABEL~1`.
 //!
 //! After a crash the files show which step is next: a complete set in `.incomplete` is past step 2, and a set in

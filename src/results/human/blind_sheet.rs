@@ -41,9 +41,13 @@ pub fn blind_sheet<E>(
         let is_candidate = design.method(&row.method).is_some_and(|info| !info.is_anchor()) && design.is_tested(&row);
         if is_candidate && seen.insert(row.keys.answer.0) {
             answers.insert(answer_id(&row), row);
+            // Only those with the lowest ids are needed: a matrix may have more answers than fit into memory.
+            if answers.len() > ANSWERS {
+                answers.pop_last();
+            }
         }
     }
-    Ok(write_sheet(design, answers.into_iter().take(ANSWERS)))
+    Ok(write_sheet(design, answers.into_iter()))
 }
 
 fn write_sheet(design: &Design, answers: impl Iterator<Item = (String, Row)>) -> Result<Vec<u8>, csv::Error> {

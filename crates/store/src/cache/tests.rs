@@ -1,4 +1,4 @@
-//! Unit tests of the cache: the bytes on disk, the encoding of every kind of frame, and a full disk.
+//! Unit tests of the cache: the bytes on disk, the encoding of frames, and a full disk.
 
 use std::fs::File;
 
@@ -12,6 +12,7 @@ use super::index::Tables;
 use super::index::item_key::ItemKey;
 use super::index::items::item;
 use super::packs::frame::{self, FrameContent, FrameHeader, FrameHeaderError, PackHeader};
+use super::packs::journal_steps::{BatchNonce, BatchStep};
 use super::packs::packed::{DecodedHeader, PortableFrame, decode_header, pack};
 use super::packs::provenance::EncodedProvenance;
 use super::packs::shared_fields::{FieldNumbers, SharedFields};
@@ -118,7 +119,7 @@ fn digest() -> impl Strategy<Value = Digest> {
     any::<[u8; 32]>().prop_map(Digest)
 }
 
-/// A frame of any kind, and what reading it must give.
+/// A frame of version 1 of any kind, and what reading it must give.
 fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
     let key = || digest().prop_map(ActionKey);
     let body = prop::collection::vec(any::<u8>(), 0..300);
@@ -149,16 +150,24 @@ fn any_frame() -> impl Strategy<Value = (Vec<u8>, FrameContent)> {
     });
     let latest = proptest::collection::vec((digest(), digest().prop_map(ActionKey)), 0..4)
         .prop_map(|places| (frame::latest(&places).unwrap(), FrameContent::Latest(places)));
-    prop_oneof![reply, parse_result, failure, counts, touch, remove, latest]
+    let text = (digest(), prop::collection::vec(any::<u8>(), 0..300))
+        .prop_map(|(digest, body)| (frame::text(digest, &compress_body(&body).unwrap()), FrameContent::Text));
+    let step = prop::sample::select(vec![BatchStep::Intent, BatchStep::Submitted, BatchStep::Closed]);
+    let nonce = (any::<u64>(), key()).prop_map(|(created, key)| BatchNonce::new(created, std::iter::once(key)));
+    let journal = (nonce, step, prop::collection::vec(any::<u8>(), 0..300)).prop_map(|(nonce, step, body)| {
+        let frame = frame::journal(&(nonce, step), &compress_body(&body).unwrap()).unwrap();
+        (frame, FrameContent::Journal(nonce, step))
+    });
+    prop_oneof![reply, parse_result, failure, counts, touch, remove, latest, text, journal]
 }
 
 proptest! {
     #[test]
-    fn a_frame_reads_back_as_it_was_written((frame, note) in any_frame()) {
+    fn a_frame_reads_back_as_it_was_written((frame, content) in any_frame()) {
         let header = FrameHeader::decode(&frame).unwrap();
-        prop_assert_eq!(&header.content, &note);
+        prop_assert_eq!(&header.content, &content);
         prop_assert_eq!(header.location(0, 0).len(), frame.len() as u64);
-        let is_entry = matches!(note, FrameContent::Reply(_) | FrameContent::Failure { .. });
+        let is_entry = matches!(content, FrameContent::Reply(_) | FrameContent::Failure { .. });
         let entry = decode_header(&header, &frame[..header.head_len as usize], &SharedFields::default());
         prop_assert_eq!(entry.is_some(), is_entry);
     }

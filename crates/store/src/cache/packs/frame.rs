@@ -141,24 +141,15 @@ pub(in crate::cache) enum FrameContent {
     /// Fields that entries of the pack share.
     Fields(NewFields),
     /// An action failed permanently; there is no body.
-    Failure {
-        summary: EntrySummary,
-        class: String,
-        message: String,
-    },
+    Failure { summary: EntrySummary, class: String, message: String },
     /// The body is a text; the key is the digest it is stored under.
     Text,
+    /// Token counts, by the digests of their texts.
     Counts(Vec<(Digest, u64)>),
     /// Entries used on a day.
-    Touch {
-        day: Day,
-        keys: Vec<KeyPrefix>,
-    },
+    Touch { day: Day, keys: Vec<KeyPrefix> },
     /// Removed entries, each with its place if it was the latest there.
-    Remove {
-        why: RemovalReason,
-        keys: Vec<(ActionKey, Option<Digest>)>,
-    },
+    Remove { why: RemovalReason, keys: Vec<(ActionKey, Option<Digest>)> },
     /// Actions that are in use again at their places, after others were.
     Latest(Vec<(Digest, ActionKey)>),
     /// The body is a record of a batch.

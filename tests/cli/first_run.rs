@@ -23,6 +23,12 @@ fn the_sample_is_written_and_run_anywhere() {
 }
 
 #[test]
+fn a_run_without_a_project_and_a_terminal_names_what_runs() {
+    let project = Project::empty();
+    project.expect(2, "run").says(&["there is no pipeline.toml", "`compeval run --sample` runs a sample project"]);
+}
+
+#[test]
 fn check_pings_each_model_once_with_the_smallest_request() {
     let server = Server::start();
     let project = Project::new(&server);
