@@ -258,11 +258,12 @@ fn a_limit_on_the_size_of_files_is_an_error() {
 
 #[test]
 fn a_lack_of_memory_ends_with_a_message_and_the_exit_code_of_an_error() {
-    for kilobytes in [110_000, 130_000, 150_000, 200_000] {
+    for kilobytes in [100_000, 110_000, 120_000, 130_000, 150_000, 200_000] {
         let project = Project::offline();
         let ended = limited(&project, &format!("-v {kilobytes}"));
         assert!([0, 1].contains(&ended.code), "{kilobytes}: {ended:?}");
-        let says_why = ["memory allocation of", "could not start a thread", "Cannot allocate memory"];
+        let says_why =
+            ["memory allocation of", "could not start a thread", "Cannot allocate memory", "not enough memory"];
         assert!(ended.code == 0 || says_why.iter().any(|words| ended.stderr.contains(words)), "{ended:?}");
         assert!(!ended.stderr.contains("panicked"), "{ended:?}");
         project.expect(0, RUN);

@@ -84,14 +84,14 @@ impl CacheSnapshot {
     pub fn disk_usage(&self, named: &HashSet<Digest>) -> DiskUsage {
         let derived = self.tables.texts.iter().filter(|(digest, _)| !named.contains(digest));
         let derived = derived.map(|(_, at): (_, &FrameLocation)| at.len()).sum();
-        let entries = self.tables.records.values().map(|record| record.stored_bytes()).sum();
+        let entries = self.tables.records().map(|record| record.stored_bytes()).sum();
         let (total, index) = (disk_bytes(self.layout.root()), disk_bytes(&self.layout.index()));
         DiskUsage { total, entries, derived, index, other: total.saturating_sub(entries + derived + index) }
     }
 
     /// The number of entries.
     pub fn len(&self) -> usize {
-        self.tables.records.len()
+        self.tables.record_count()
     }
 
     /// Whether there is no entry.

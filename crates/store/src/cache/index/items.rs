@@ -13,8 +13,8 @@ const REMOVED: u8 = 0;
 /// An item as the tree should have it now.
 pub(in crate::cache) fn item(tables: &Tables, key: ItemKey) -> IndexResult<Item> {
     let value = match key {
-        ItemKey::Action(action) => match (tables.records.get(&action), tables.removed.get(&action)) {
-            (Some(record), _) => Some(encode_record(record)?),
+        ItemKey::Action(action) => match (tables.find(&action), tables.removed.get(&action)) {
+            (Some(record), _) => Some(encode_record(&record)?),
             (None, Some(why)) => Some(postcard::to_extend(why, vec![REMOVED]).map_err(IndexFault::broken)?),
             (None, None) => None,
         },

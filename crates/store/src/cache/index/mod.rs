@@ -45,10 +45,24 @@ impl Hasher for DigestHasher {
 
 pub(in crate::cache) type DigestMap<K, V> = HashMap<K, V, BuildHasherDefault<DigestHasher>>;
 
+/// A record as the tree has it: a third of the size of a [`Record`], of which a large matrix has hundreds of thousands.
+#[derive(Debug)]
+struct PackedRecord(Box<[u8]>);
+
+impl PackedRecord {
+    fn new(record: &Record) -> PackedRecord {
+        PackedRecord(record.encode().expect("memory takes any record").into())
+    }
+
+    fn unpack(&self, key: &ActionKey) -> Record {
+        Record::decode(*key, &self.0).expect("a record that was encoded here")
+    }
+}
+
 /// The current record of each key, and everything else that the frames define.
 #[derive(Debug, Default)]
 pub(in crate::cache) struct Tables {
-    pub(in crate::cache) records: DigestMap<ActionKey, Box<Record>>,
+    records: DigestMap<ActionKey, PackedRecord>,
     latest: DigestMap<PlacePrefix, ActionKey>,
     removed: DigestMap<ActionKey, RemovalReason>,
     pub(in crate::cache) texts: DigestMap<Digest, FrameLocation>,
@@ -107,7 +121,7 @@ impl Tables {
             }
             FrameContent::Failure { summary, .. } => {
                 // a failed attempt to replace an output does not remove the output
-                if self.records.get(&key).is_some_and(|record| record.is_usable()) {
+                if self.find(&key).is_some_and(|record| record.is_usable()) {
                     return;
                 }
                 if let Some(record) = header.record(at) {
@@ -148,15 +162,14 @@ impl Tables {
     pub(in crate::cache) fn set_record(&mut self, record: Record) {
         let key = record.key;
         self.removed.remove(&key);
-        self.records.insert(key, Box::new(record));
+        self.records.insert(key, PackedRecord::new(&record));
         self.note(ItemKey::Action(key));
     }
 
     /// Sets the status of the record of a key, if its body is the one that was parsed.
     fn set_parse_result(&mut self, key: &ActionKey, result: &ParseResult, is_of: impl Fn(&Record) -> bool) {
-        if let Some(record) = self.records.get_mut(key).filter(|record| is_of(record) && !record.is_failed()) {
-            record.status = EntryStatus::from(result);
-            self.note(ItemKey::Action(*key));
+        if let Some(record) = self.find(key).filter(|record| is_of(record) && !record.is_failed()) {
+            self.set_record(Record { status: EntryStatus::from(result), ..record });
         }
     }
 
@@ -209,12 +222,27 @@ impl Tables {
     }
 
     pub(in crate::cache) fn find(&self, key: &ActionKey) -> Option<Record> {
-        self.records.get(key).map(|record| Record::clone(record))
+        self.records.get(key).map(|record| record.unpack(key))
+    }
+
+    /// Takes a record out without a trace.
+    pub(in crate::cache) fn forget_record(&mut self, key: &ActionKey) -> Option<Record> {
+        self.records.remove(key).map(|record| record.unpack(key))
+    }
+
+    /// The number of records.
+    pub(in crate::cache) fn record_count(&self) -> usize {
+        self.records.len()
+    }
+
+    /// All records, in no order.
+    pub(in crate::cache) fn records(&self) -> impl Iterator<Item = Record> {
+        self.records.iter().map(|(key, record)| record.unpack(key))
     }
 
     /// All records, in their order in the packs.
     pub(in crate::cache) fn all_records(&self) -> Vec<Record> {
-        let mut records: Vec<Record> = self.records.values().map(|record| Record::clone(record)).collect();
+        let mut records: Vec<Record> = self.records().collect();
         records.sort_unstable_by_key(|record| record.location);
         records
     }
@@ -253,20 +281,20 @@ impl Tables {
     /// Whether these tables refer to anything in a pack.
     fn uses(&self, pack: u32) -> bool {
         let mut places = self.texts.values().chain(self.journal.values());
-        self.records.values().any(|record| record.location.pack == pack) || places.any(|at| at.pack == pack)
+        self.records().any(|record| record.location.pack == pack) || places.any(|at| at.pack == pack)
     }
 
     /// Whether these tables, which may come from the tree, agree with `scanned`, which were read from the packs.
     pub(in crate::cache) fn agrees_with(&self, scanned: &Tables) -> bool {
         self.records.len() == scanned.records.len()
-            && self.records.values().all(|record| scanned.has_alike(record))
+            && self.records().all(|record| scanned.has_alike(&record))
             && self.texts == scanned.texts
             && self.journal == scanned.journal
     }
 
     /// Whether the record of this key has the same body at the same place, and the same kind of status.
     fn has_alike(&self, record: &Record) -> bool {
-        self.records.get(&record.key).is_some_and(|known| {
+        self.find(&record.key).is_some_and(|known| {
             let known = (known.location, known.raw, std::mem::discriminant(&known.status));
             known == (record.location, record.raw, std::mem::discriminant(&record.status))
         })

@@ -34,6 +34,8 @@ const SEGMENT: usize = 32 << 10;
 const TREE: &str = "actions";
 /// Threads that sled may start. If it cannot, it waits for their work for ever.
 const THREADS: usize = 3;
+/// Bytes that sled may allocate when it opens. It does not look whether it got them.
+const MEMORY: usize = 32 << 20;
 
 thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
@@ -79,6 +81,7 @@ impl ActionTree {
         create_private_folder(folder).map_err(IndexFault::broken)?;
         remove_half_snapshots(folder).map_err(IndexFault::broken)?;
         check_available(THREADS).map_err(IndexFault::broken)?;
+        check_memory()?;
         let began = Instant::now();
         let config = sled::Config::new().path(folder).cache_capacity(CACHE).segment_size(SEGMENT).flush_every_ms(None);
         let db = loop {
@@ -166,6 +169,14 @@ impl ActionTree {
         close_files(&self.folder);
         Ok(())
     }
+}
+
+fn check_memory() -> IndexResult<()> {
+    let mut memory = Vec::<u8>::new();
+    let reserved = memory.try_reserve_exact(MEMORY);
+    // An allocation that nobody uses would be optimised away.
+    std::hint::black_box(&memory);
+    reserved.map_err(|_| IndexFault::broken(word("there is not enough memory to open it", "内存不足，无法打开")))
 }
 
 /// Removes the snapshots of its log that sled had not finished when the process was killed: it would take one for a damaged

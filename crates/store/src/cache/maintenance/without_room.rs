@@ -52,12 +52,12 @@ pub fn prune_without_room(
     let packs = PackFiles::new(layout.clone());
     let (mut tables, _) = scan(&layout, &packs)?;
     let mut counts = PruneCounts::default();
-    for record in keys.iter().collect::<BTreeSet<_>>().into_iter().filter_map(|key| tables.records.remove(key)) {
+    for record in keys.iter().collect::<BTreeSet<_>>().into_iter().filter_map(|key| tables.forget_record(key)) {
         counts.entries += 1;
         counts.bytes += record.stored_bytes();
     }
     // the sources of a damaged entry are unknown, so every text is kept
-    if let Some(used) = used_texts(&packs, tables.records.values().map(AsRef::as_ref)) {
+    if let Some(used) = used_texts(&packs, tables.all_records().iter()) {
         tables.texts.retain(|digest, _| used.contains(digest) || kept.contains(digest));
     }
     let live = LiveFrames { tables: &tables, older_go: true, remember_from: None };

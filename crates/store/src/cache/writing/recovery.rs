@@ -109,7 +109,7 @@ fn rebuild(
         RebuildReason::OtherPacks(why) => (why, false),
     };
     if tree.is_some() && !is_new {
-        let (root, entries) = (layout.root().display(), tables.records.len());
+        let (root, entries) = (layout.root().display(), tables.record_count());
         notices.push(say!(
             "{root}: the index was rebuilt from the packs, {entries} entries ({why})",
             "{root}：已由各包重建索引，共 {entries} 个条目（{why}）"
