@@ -42,9 +42,8 @@ impl SourceReader {
     /// Why the folder cannot be resolved. What lies inside of it is unknown then, and the project must not be used.
     pub(super) fn confine(&mut self) -> Result<(), String> {
         let resolved = self.folder.canonicalize();
-        let failure = resolved.as_ref().err().map(describe_error);
-        self.bounds = Some(resolved.unwrap_or_else(|_| self.folder.clone()));
-        failure.map_or(Ok(()), Err)
+        self.bounds = Some(resolved.as_ref().unwrap_or(&self.folder).clone());
+        resolved.map(drop).map_err(|error| describe_error(&error))
     }
 
     /// Whether a path leads out of the folder and that is refused.

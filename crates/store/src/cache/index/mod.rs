@@ -51,7 +51,7 @@ struct PackedRecord(Box<[u8]>);
 
 impl PackedRecord {
     fn new(record: &Record) -> PackedRecord {
-        PackedRecord(record.encode().expect("memory takes any record").into())
+        PackedRecord(record.encode().expect("encoding into memory cannot fail").into())
     }
 
     fn unpack(&self, key: &ActionKey) -> Record {
@@ -225,8 +225,9 @@ impl Tables {
         self.records.get(key).map(|record| record.unpack(key))
     }
 
-    /// Takes a record out without a trace.
+    /// Takes out a record, as if it had never been.
     pub(in crate::cache) fn forget_record(&mut self, key: &ActionKey) -> Option<Record> {
+        self.note(ItemKey::Action(*key));
         self.records.remove(key).map(|record| record.unpack(key))
     }
 
