@@ -298,6 +298,21 @@ impl Matrix {
             judge: Some(cell.judge_n),
         }
     }
+
+    /// The first of the cells that have the same actions as `cell` in all runs; `None` if one of its actions has
+    /// repetitions.
+    pub fn first_of_same(&self, cell: &JudgeCell) -> Option<JudgeCell> {
+        let AnswerCell { compress, .. } = cell.answer;
+        let repetitions =
+            [self.compress_repetition(&compress), self.answer_repetition(&cell.answer), self.judge_repetition(cell)];
+        let first = CompressCell { chain: Chain { run: 1, ..compress.chain }, ..compress };
+        let first = AnswerCell { compress: first, answer_n: 1, ..cell.answer };
+        repetitions.iter().all(|one| *one == Repetition::NONE).then_some(JudgeCell {
+            answer: first,
+            judge_n: 1,
+            ..*cell
+        })
+    }
 }
 
 fn place<T: PartialEq>(items: &[T], item: &T) -> u64 {

@@ -14,7 +14,7 @@ use crate::measure::{
     FactOutcome, Headings, InventedReferences, KnownReferences, NeededAtPoint, ProbeMeasure, ProseEntries,
     SessionReferences, compression_ratio, reference_keys, share,
 };
-use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx, ProbeIx, TailMode};
+use crate::pipeline::{CellCoordinate, FixtureIx, Injection, JudgeCell, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable, Preparer, Resolved,
     ResolvedContext, Task, probe_of,
@@ -70,6 +70,8 @@ struct Measures {
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
     /// The row of each method's last context.
     contexts: RefCell<HashMap<(PointIx, MethodIx), ContextRow>>,
+    /// The rows of cells that are the same in every run.
+    cells: RefCell<HashMap<JudgeCell, Row>>,
     /// The exact tokens of messages that have facts.
     distinctive_references: RefCell<HashMap<usize, Rc<ReferenceIndex>>>,
     noise: OnceCell<SessionNoise>,
@@ -92,6 +94,34 @@ impl<'e> RowBuilder<'e> {
         resolved: &Resolved,
         fresh: Option<&Output>,
     ) -> Result<String, OutputUnavailable> {
+        let measures = self.measures(&task.context.texts);
+        let slot = self.preparer.matrix().first_of_same(&task.cell);
+        let known = slot.and_then(|slot| measures.cells.borrow().get(&slot).cloned());
+        let row = match known.filter(|row| row.keys == keys_of(task, resolved)) {
+            Some(row) => {
+                let (cell, usd) = (&task.cell, costs_of(task, resolved));
+                let run = cell.answer.compress.chain.run;
+                Row { run, answer_n: cell.answer.answer_n, judge_n: cell.judge_n, usd, ..row }
+            }
+            None => self.row(task, resolved, fresh, &measures)?,
+        };
+        let mut line = serde_json::to_string(&row)?;
+        line.push('\n');
+        // A number that JSON does not have would make the line unreadable. Then the cell fails, not the run.
+        serde_json::from_str::<Row>(&line)?;
+        if let Some(slot) = slot {
+            measures.cells.borrow_mut().insert(slot, row);
+        }
+        Ok(line)
+    }
+
+    fn row(
+        &self,
+        task: &JudgeTask,
+        resolved: &Resolved,
+        fresh: Option<&Output>,
+        measures: &Measures,
+    ) -> Result<Row, OutputUnavailable> {
         let grades = match fresh {
             Some(Output::Grades(grades)) => grades.clone(),
             _ => match self.outputs.read(&Task::Judge(task.clone()), &resolved.key)? {
@@ -101,11 +131,7 @@ impl<'e> RowBuilder<'e> {
         };
         let context = self.outputs.context(&task.context)?;
         let answer = self.outputs.answer(&task.answer_task(), &task.answer.key)?;
-        let mut line = serde_json::to_string(&self.assemble(task, resolved, grades, &context, &answer)?)?;
-        line.push('\n');
-        // A number that JSON does not have would make the line unreadable. Then the cell fails, not the run.
-        serde_json::from_str::<Row>(&line)?;
-        Ok(line)
+        self.assemble(task, resolved, grades, &context, &answer, measures)
     }
 
     fn assemble(
@@ -115,12 +141,12 @@ impl<'e> RowBuilder<'e> {
         grades: Vec<CriterionScore>,
         context: &LoadedContext,
         answer: &Answer,
+        measures: &Measures,
     ) -> Result<Row, OutputUnavailable> {
         let pipeline = self.preparer.pipeline();
         let (texts, point) = (&task.context.texts, task.cell.answer.compress.point);
         let place = CellCoordinate::from_judge(pipeline, &task.cell);
         let probe = probe_of(texts, &task.cell.answer).map_err(crate::plan::Unreadable::from)?;
-        let measures = self.measures(texts);
         let measure = measures.probe(texts, point, task.cell.answer.probe, probe, pipeline.settings.tail);
         let present = context.folded().map(|folded| measure.presence(folded));
         let mut measured = measure.measure(
@@ -130,7 +156,7 @@ impl<'e> RowBuilder<'e> {
             &answer.text,
         );
         self.mark_found(task, &measure, &mut measured.facts);
-        let open_book = self.open_book(task, &measures, &measure, present.as_deref(), context);
+        let open_book = self.open_book(task, measures, &measure, present.as_deref(), context);
         let scores = judge::grade(&pipeline.rubric, &grades);
         let context_tokens = self.context_tokens(task, context);
         let replaced_tokens = measures.replaced(texts, point);
@@ -146,7 +172,7 @@ impl<'e> RowBuilder<'e> {
             judge: pipeline.judge(task.cell.judge).name.to_string(),
             answer_n: task.cell.answer.answer_n,
             judge_n: task.cell.judge_n,
-            keys: RowKeys { compress: task.context.key, answer: task.answer.key, judge: resolved.key },
+            keys: keys_of(task, resolved),
             criteria: grades,
             dimensions: scores.iter().map(|(dimension, score)| (dimension, score.value())).collect(),
             overall: scores.overall().map(|score| score.value()),
@@ -169,11 +195,7 @@ impl<'e> RowBuilder<'e> {
             fetch_tokens: measured.refetch.filter(|r| r.unlocated == 0).map(|r| r.tokens.0),
             refetch_unlocated: measured.refetch.map_or(0, |r| r.unlocated),
             refetch_unguided: measured.refetch.is_some_and(|r| r.unguided),
-            usd: RowCost {
-                compress: task.context.cost.map(|usd| usd.0),
-                answer: task.answer.cost.map(|usd| usd.0),
-                judge: resolved.cost.map(|usd| usd.0),
-            },
+            usd: costs_of(task, resolved),
             truncated: answer.truncated,
             open_book,
             answer: answer.text.to_string(),
@@ -451,6 +473,7 @@ impl<'e> RowBuilder<'e> {
             baselines: RefCell::default(),
             probes: RefCell::default(),
             contexts: RefCell::default(),
+            cells: RefCell::default(),
             distinctive_references: RefCell::default(),
             noise: OnceCell::new(),
             folded: RefCell::default(),
@@ -547,6 +570,18 @@ impl Measures {
     fn replaced(&self, texts: &FixtureTexts, point: PointIx) -> Tokens {
         let (start, end) = (texts.loaded().fixture.start(), texts.end(point));
         self.tokens.iter().take(end).skip(start).copied().sum()
+    }
+}
+
+fn keys_of(task: &JudgeTask, resolved: &Resolved) -> RowKeys {
+    RowKeys { compress: task.context.key, answer: task.answer.key, judge: resolved.key }
+}
+
+fn costs_of(task: &JudgeTask, resolved: &Resolved) -> RowCost {
+    RowCost {
+        compress: task.context.cost.map(|usd| usd.0),
+        answer: task.answer.cost.map(|usd| usd.0),
+        judge: resolved.cost.map(|usd| usd.0),
     }
 }
 
