@@ -51,7 +51,10 @@ const MODULES: &[(&str, &[&str])] = &[
 /// Outside crates and ways to print, with the only files (or, ending in `/`, folders) that may use them.
 const HOMES: &[(&str, &[&str])] = &[
     ("sled::", &["crates/store/src/cache/index/tree.rs"]),
-    ("zstd::", &["crates/store/src/cache/packs/mod.rs", "src/results/files/lines_file.rs"]),
+    (
+        "zstd::",
+        &["crates/base/src/tokens.rs", "crates/store/src/cache/packs/mod.rs", "src/results/files/lines_file.rs"],
+    ),
     (" zip::", &["crates/sessions/src/import/archive.rs"]),
     ("governor::", &["crates/models/src/limits/buckets.rs"]),
     ("reqwest::", &["crates/base/src/http.rs", "crates/models/src/http.rs"]),

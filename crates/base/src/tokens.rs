@@ -19,8 +19,11 @@ use regex_automata::{Anchored, Input};
 
 use crate::units::Tokens;
 
-/// The tokens in the order of their ranks, from 0, each after a byte with its length.
-static VOCABULARY: &[u8] = include_bytes!("../assets/tokens/o200k_base.tokens");
+/// The tokens in the order of their ranks, from 0, each after a byte with its length; compressed.
+static VOCABULARY: &[u8] = include_bytes!("../assets/tokens/o200k_base.tokens.zst");
+
+/// The size of the vocabulary in bytes.
+const VOCABULARY_BYTES: usize = 1_597_668;
 
 /// Words, numbers, signs, line ends, and white space at the end of the text.
 const PIECES: &str = concat!(
@@ -66,7 +69,8 @@ struct Tokenizer {
 impl Tokenizer {
     fn load() -> Tokenizer {
         let mut ranks = HashMap::with_capacity_and_hasher(200_000, FixedState::default());
-        let mut rest = VOCABULARY;
+        let vocabulary = zstd::bulk::decompress(VOCABULARY, VOCABULARY_BYTES).expect("a vocabulary");
+        let mut rest: &'static [u8] = vocabulary.leak();
         while let Some((length, tail)) = rest.split_first() {
             let (token, tail) = tail.split_at_checked(usize::from(*length)).expect("a vocabulary of whole tokens");
             let rank = Rank::try_from(ranks.len()).expect("fewer tokens than ranks");
