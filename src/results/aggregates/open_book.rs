@@ -66,7 +66,7 @@ fn books(set: &ResultSet) -> Option<(&ResultSet, &ResultSet)> {
 pub(super) fn measured_tokens(set: &ResultSet, variant: usize, kept: &Subset) -> Option<f64> {
     let (_, open) = books(set)?;
     let answers = Answers::new(open, variant, kept);
-    answers.mean(|m| m.context_tokens.and(m.refetch).and(m.reach).map(|reach| reach.tokens as f64))
+    answers.mean(|m| m.context_tokens.and(m.refetch).and(m.reach.as_ref()).map(|reach| reach.tokens as f64))
 }
 
 impl OpenBookSummary {
@@ -83,11 +83,15 @@ impl OpenBookSummary {
             open: overall_level(&open),
             gain: stats::mean(&differences),
             gain_ci95: estimate.and_then(|estimate| estimate.ci95),
-            searches: answers.mean(|m| Some(m.reach?.searches as f64)),
-            tokens: answers.mean(|m| Some(m.reach?.tokens as f64)),
-            gold_found: share_of(&answers, &|m| m.reach?.gold_found),
+            searches: answers.mean(|m| Some(m.reach.as_ref()?.searches as f64)),
+            tokens: answers.mean(|m| Some(m.reach.as_ref()?.tokens as f64)),
+            gold_found: share_of(&answers, &|m| m.reach.as_ref()?.gold_found),
             answers: SearchedCounts::from_answers(&answers),
-            own_archive: answers.measured.iter().filter_map(|measured| measured.reach).any(|reach| reach.own_archive),
+            own_archive: answers
+                .measured
+                .iter()
+                .filter_map(|measured| measured.reach.as_ref())
+                .any(|reach| reach.own_archive),
         })
     }
 }
@@ -103,7 +107,7 @@ impl SearchedCounts {
     fn from_answers(answers: &Answers<'_>) -> SearchedCounts {
         let mut counts = SearchedCounts::default();
         for measured in &answers.measured {
-            let (Some(reach), Some(survival)) = (measured.reach, measured.survival) else { continue };
+            let (Some(reach), Some(survival)) = (&measured.reach, measured.survival) else { continue };
             let count = match (survival < 1.0, reach.searches > 0) {
                 (true, true) => &mut counts.lost_searched,
                 (true, false) => &mut counts.lost_not_searched,

@@ -292,11 +292,12 @@ impl Design {
     /// How many cells of the judge stage a method should have, including those of answers with a search.
     pub fn cells_of(&self, method: &MethodInfo) -> u64 {
         let probes: u64 = self.fixtures.iter().map(|fixture| fixture.probes.len() as u64).sum();
-        let runs = u64::from(self.runs.compress) * u64::from(self.runs.answer) * u64::from(self.runs.judge);
+        let runs = [self.runs.compress, self.runs.answer, self.runs.judge].map(u64::from);
         let searching =
             self.answerers.iter().filter(|info| info.recovery.is_some() && method.readers.contains(&info.name));
         let open = if method.is_ceiling() { 0 } else { searching.count() };
-        probes * runs * (method.readers.len() + open) as u64 * self.judges.len() as u64
+        let lists = [probes, (method.readers.len() + open) as u64, self.judges.len() as u64];
+        runs.into_iter().chain(lists).fold(1, u64::saturating_mul)
     }
 }
 

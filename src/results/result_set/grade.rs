@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::action::KeyHalf;
 use crate::judge::Dimension;
 use crate::measure::{AnswerWhenLost, ContextFacts, ContextShares, Depth, FactClass, FactOutcome};
-use crate::results::files::row::Row;
+use crate::results::files::row::{OpenBook, Row};
 
 /// Scores by dimension. NaN marks a dimension that was not measured: this takes half the space of `Option`s.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +135,7 @@ pub(in crate::results) struct MeasuredAnswer {
     pub invented: u64,
     pub truncated: bool,
     /// Its searches, if the answerer could search.
-    pub reach: Option<Reach>,
+    pub reach: Option<Box<Reach>>,
 }
 
 /// The searches of an open-book answer.
@@ -146,6 +146,13 @@ pub(in crate::results) struct Reach {
     pub tokens: u64,
     pub gold_found: Option<bool>,
     pub own_archive: bool,
+}
+
+impl Reach {
+    fn new<T>(open: &OpenBook<T>) -> Reach {
+        let searches = open.searches.len() as u64;
+        Reach { searches, tokens: open.tokens, gold_found: open.gold_found, own_archive: open.own_archive }
+    }
 }
 
 impl MeasuredAnswer {
@@ -173,12 +180,7 @@ impl MeasuredAnswer {
             stale: row.stale_facts.len() as u64,
             invented: row.invented.len() as u64,
             truncated: row.truncated,
-            reach: row.open_book.as_ref().map(|open| Reach {
-                searches: open.searches.len() as u64,
-                tokens: open.tokens,
-                gold_found: open.gold_found,
-                own_archive: open.own_archive,
-            }),
+            reach: row.open_book.as_ref().map(|open| Box::new(Reach::new(open))),
         }
     }
 }

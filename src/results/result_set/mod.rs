@@ -78,7 +78,7 @@ pub struct ResultSet {
     pub(in crate::results) grades: Vec<Grade>,
     /// What was measured of each answer, sorted by place.
     pub(in crate::results) answers: Vec<MeasuredAnswer>,
-    pub(in crate::results) costs: Vec<Costs>,
+    pub(in crate::results) costs: Arc<Vec<Costs>>,
     /// Every compression that replaced something, sorted by place.
     pub(in crate::results) contexts: Vec<ContextFigures>,
     /// Every compression that replaced something, of a session with a rule in it.
@@ -151,11 +151,10 @@ impl ResultSet {
     fn set_apart(mut self, contexts: Vec<ContextFigures>) -> ResultSet {
         let places: HashSet<(&str, &str, u32, u32)> =
             contexts.iter().map(|row| (row.method.as_str(), row.fixture.as_str(), row.point, row.run)).collect();
-        let (grades, answers) = (take(&mut self.grades), take(&mut self.answers));
+        let (mut grades, mut answers) = (take(&mut self.grades), take(&mut self.answers));
         let is_apart = |at: &AnswerAt| self.context_of(at).is_some_and(|context| places.contains(&context));
-        let (apart, grades): (Vec<_>, Vec<_>) = grades.into_iter().partition(|grade| is_apart(&grade.at));
-        let (apart_answers, answers): (Vec<_>, Vec<_>) =
-            answers.into_iter().partition(|measured| is_apart(&measured.at));
+        let apart = grades.extract_if(.., |grade| is_apart(&grade.at)).collect();
+        let apart_answers = answers.extract_if(.., |measured| is_apart(&measured.at)).collect();
         let other_book = self.other_book.take().map(|other| Box::new(other.set_apart(contexts.clone())));
         let compressed = replace(&mut self.contexts, contexts);
         let not_compressed = Some(Box::new(self.with_answers(apart, apart_answers)));
@@ -204,6 +203,7 @@ impl ResultSet {
         let design = &manifest.design;
         let (variants, mut probes) = (variants(design), probes(design));
         let mut gathered = RowTotals::new(variants.len(), probes.len());
+        gathered.reserve(design);
         let mut other = RowTotals::new(variants.len(), probes.len());
         let index = DesignIndex::new(&manifest, &variants, &probes);
         for row in rows {
@@ -229,7 +229,7 @@ impl ResultSet {
             scores,
             grades,
             answers,
-            costs,
+            costs: Arc::new(costs),
             contexts: Vec::new(),
             constraints: Vec::new(),
             other_book: None,
@@ -328,6 +328,17 @@ impl RowTotals {
         }
     }
 
+    /// Makes room for the rows of all cells, because a list that doubles takes up to three times the memory. A design
+    /// that somebody edited may have any number of cells.
+    fn reserve(&mut self, design: &Design) {
+        const MOST: u64 = 1_000_000;
+        let cells = design.methods.iter().map(|method| design.cells_of(method));
+        let grades = cells.fold(0, u64::saturating_add).min(MOST) as usize;
+        let of_one_answer = design.judges.len() * design.runs.judge as usize;
+        self.grades.reserve_exact(grades);
+        self.answers.reserve_exact(grades / of_one_answer.max(1));
+    }
+
     fn take<T>(&mut self, index: &DesignIndex<'_>, row: &Row<T>) -> Result<(), SetError> {
         let (at, judge) = index.place(row)?;
         self.grades.push(index.grade(at, judge, row));
@@ -376,6 +387,7 @@ impl RowTotals {
         for actions in self.costs.iter_mut().flat_map(BTreeMap::values_mut) {
             actions.sort_by_key(|(key, _)| *key);
             actions.dedup_by_key(|(key, _)| *key);
+            actions.shrink_to_fit();
         }
         self
     }

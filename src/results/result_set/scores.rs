@@ -94,7 +94,9 @@ fn merge_panels(grades: &[Grade], criteria: &[CriterionWeight]) -> Vec<MergedSco
         let dimensions = if panel.len() == 1 { first.dimensions } else { weigh(panel, criteria) };
         Some(MergedScores { at: first.at, dimensions })
     });
-    merged.collect()
+    let mut all = Vec::with_capacity(grades.len());
+    all.extend(merged);
+    all
 }
 
 fn weigh(panel: &[Grade], criteria: &[CriterionWeight]) -> ByDimension {

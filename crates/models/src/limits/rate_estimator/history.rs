@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::pacer::Seconds;
-use super::phase::{LAST, MOST_UNANSWERED};
+use super::phase::{ALWAYS_REMEMBERED, LAST, MOST_REMEMBERED, MOST_UNANSWERED, REMEMBERED};
 
 /// A request that was sent.
 #[derive(Clone, Copy, Debug)]
@@ -49,9 +49,12 @@ impl SentRequests {
         sent.filter(move |sent| with_refused || !sent.is_refused)
     }
 
-    /// Forgets the requests that were sent until `time`.
-    pub(super) fn forget(&mut self, time: Seconds) {
-        while self.0.front().is_some_and(|sent| sent.at <= time) {
+    /// Forgets the requests that nothing needs any more.
+    pub(super) fn forget(&mut self, now: Seconds) {
+        while self.0.front().is_some_and(|sent| {
+            let is_one_too_many = self.0.len() > MOST_REMEMBERED;
+            now - sent.at >= if is_one_too_many { ALWAYS_REMEMBERED } else { REMEMBERED }
+        }) {
             self.0.pop_front();
         }
     }

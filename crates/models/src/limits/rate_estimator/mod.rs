@@ -129,7 +129,7 @@ impl RateEstimator {
 
     /// How long a request of this amount has to wait; 0 if it may be sent now.
     pub(crate) fn wait(&mut self, amount: f64, now: Seconds) -> Seconds {
-        self.history.forget(now - REMEMBERED);
+        self.history.forget(now);
         let due = match self.phase {
             Phase::Start => self.due_in_start(amount, now),
             _ => self.due_at_level(amount, now),
