@@ -1,33 +1,28 @@
 //! Makes the row of a judged cell: grades, measures, sizes. A change of what rows contain must raise
 //! [`crate::results::ROWS`].
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
-use std::sync::Arc;
 
+use super::measures::{BaselineRecalls, Measures};
 use crate::action::{BuiltInStrategy, Digest, RequestTurn, Work};
 use crate::answer::{Answer, Asked, Round};
-use crate::compress::{self, Context, ReferenceList};
+use crate::compress::{self, Context};
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
-    FactOutcome, Headings, InventedReferences, KnownReferences, NeededAtPoint, ProbeMeasure, ProseEntries,
-    SessionReferences, compression_ratio, reference_keys, share,
+    FactOutcome, Headings, InventedReferences, ProbeMeasure, ProseEntries, compression_ratio, reference_keys, share,
 };
-use crate::pipeline::{CellCoordinate, FixtureIx, Injection, JudgeCell, MethodIx, PointIx, ProbeIx, TailMode};
+use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx};
 use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable, Preparer, Resolved,
     ResolvedContext, Task, probe_of,
 };
-use crate::probe::Probe;
 use crate::results::{
     ConstraintRow, ContextNeeded, ContextReference, ContextRow, OpenBook, Row, RowCost, RowKeys, RowSearch, RowStep,
 };
-use base::message::Message;
 use base::units::Tokens;
 use lexical::claims::RuleFinder;
-use lexical::facts::History;
-use sessions::references::{ReferenceIndex, SessionNoise, used_in};
 use sessions::transcript::{count_tokens, fold_document};
 use store::cache::{Lookup, Store};
 
@@ -53,30 +48,6 @@ impl PromptWords {
     fn from_text(text: &str) -> PromptWords {
         PromptWords { headings: Headings::from_prompt(text), references: reference_keys(text) }
     }
-}
-
-/// The recall of the list of references, and of the newest messages.
-type BaselineRecalls = [Option<f64>; 2];
-
-/// What is needed to measure the cells of a fixture.
-struct Measures {
-    tokens: Arc<[Tokens]>,
-    history: OnceCell<History>,
-    session: OnceCell<SessionReferences>,
-    needed: RefCell<HashMap<PointIx, Rc<NeededAtPoint>>>,
-    known_references: RefCell<HashMap<PointIx, Rc<KnownReferences>>>,
-    lists: RefCell<HashMap<PointIx, Rc<ReferenceList>>>,
-    baselines: RefCell<HashMap<(PointIx, Tokens), BaselineRecalls>>,
-    probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
-    /// The row of each method's last context.
-    contexts: RefCell<HashMap<(PointIx, MethodIx), ContextRow>>,
-    /// The rows of cells that are the same in every run.
-    cells: RefCell<HashMap<JudgeCell, Row>>,
-    /// The exact tokens of messages that have facts.
-    distinctive_references: RefCell<HashMap<usize, Rc<ReferenceIndex>>>,
-    noise: OnceCell<SessionNoise>,
-    /// The folded texts of messages that searches returned.
-    folded: RefCell<HashMap<usize, Rc<str>>>,
 }
 
 /// The maximum number of fixtures in memory. The matrix goes through the fixtures in order, and only a few overlap.
@@ -463,113 +434,7 @@ impl<'e> RowBuilder<'e> {
 
     fn make_measures(&self, texts: &FixtureTexts) -> Measures {
         let messages = &texts.loaded().fixture.messages;
-        Measures {
-            tokens: messages.iter().map(|message| self.count_text(&message.countable_text())).collect(),
-            history: OnceCell::new(),
-            session: OnceCell::new(),
-            needed: RefCell::default(),
-            known_references: RefCell::default(),
-            lists: RefCell::default(),
-            baselines: RefCell::default(),
-            probes: RefCell::default(),
-            contexts: RefCell::default(),
-            cells: RefCell::default(),
-            distinctive_references: RefCell::default(),
-            noise: OnceCell::new(),
-            folded: RefCell::default(),
-        }
-    }
-}
-
-impl Measures {
-    fn history(&self, texts: &FixtureTexts) -> &History {
-        self.history.get_or_init(|| texts.loaded().history())
-    }
-
-    fn reference_list(&self, texts: &FixtureTexts, point: PointIx) -> Rc<ReferenceList> {
-        let mut lists = self.lists.borrow_mut();
-        lists
-            .entry(point)
-            .or_insert_with(|| Rc::new(ReferenceList::from_messages(texts.prefix_messages(point))))
-            .clone()
-    }
-
-    fn known_references(&self, texts: &FixtureTexts, point: PointIx) -> Rc<KnownReferences> {
-        let mut known = self.known_references.borrow_mut();
-        let known = known
-            .entry(point)
-            .or_insert_with(|| Rc::new(KnownReferences::new(&texts.loaded().fixture.messages, texts.end(point))));
-        known.clone()
-    }
-
-    fn probe(
-        &self,
-        texts: &FixtureTexts,
-        point: PointIx,
-        ix: ProbeIx,
-        probe: &Probe,
-        tail: TailMode,
-    ) -> Rc<ProbeMeasure> {
-        let mut probes = self.probes.borrow_mut();
-        let measure = probes.entry((point, ix)).or_insert_with(|| {
-            let loaded = texts.loaded();
-            let end = texts.end(point);
-            let until = if tail == TailMode::Verbatim { loaded.fixture.messages.len() } else { end };
-            let points = loaded.points.get(..=point.0).unwrap_or(std::slice::from_ref(&end));
-            let start = loaded.fixture.start();
-            Rc::new(ProbeMeasure::new(probe, self.history(texts), start, points, until, self.tokens.clone()))
-        });
-        measure.clone()
-    }
-
-    /// The exact tokens of a message, without those that occur everywhere in the session.
-    fn distinctive_references(&self, texts: &FixtureTexts, message: usize) -> Rc<ReferenceIndex> {
-        let messages = &texts.loaded().fixture.messages;
-        let mut indices = self.distinctive_references.borrow_mut();
-        let index = indices.entry(message).or_insert_with(|| {
-            let noise = self.noise.get_or_init(|| SessionNoise::from_messages(messages));
-            let mut references = messages.get(message).map(used_in).unwrap_or_default();
-            references.retain(|reference| !noise.has(reference));
-            Rc::new(ReferenceIndex::new(&references))
-        });
-        index.clone()
-    }
-
-    /// A message with its calls, folded so that facts can be searched in it.
-    fn folded_message(&self, texts: &FixtureTexts, at: usize) -> Rc<str> {
-        let mut folded = self.folded.borrow_mut();
-        let text = folded.entry(at).or_insert_with(|| {
-            let message = texts.loaded().fixture.messages.get(at);
-            fold_document(&message.map(Message::countable_text).unwrap_or_default()).into()
-        });
-        text.clone()
-    }
-
-    /// What the session needs after a point; `None` if the point is at the end.
-    fn needed(&self, texts: &FixtureTexts, point: PointIx) -> Option<Rc<NeededAtPoint>> {
-        let loaded = texts.loaded();
-        if texts.end(point) >= loaded.fixture.messages.len() {
-            return None;
-        }
-        if let Some(known) = self.needed.borrow().get(&point) {
-            return Some(known.clone());
-        }
-        let session = self.session.get_or_init(|| SessionReferences::from_fixture(&loaded.fixture));
-        let points = loaded.points.get(..=point.0)?;
-        let found = Rc::new(session.needed(points, &self.tokens, self.history(texts)));
-        self.needed.borrow_mut().insert(point, found.clone());
-        Some(found)
-    }
-
-    /// The mean recall of a text at a point; `None` if nothing is needed after the point.
-    fn recall(&self, texts: &FixtureTexts, point: PointIx, text: &str) -> Option<f64> {
-        let needed = self.needed(texts, point)?;
-        needed.mean_recall(&needed.presence(&ProseEntries::from_text(text)))
-    }
-
-    fn replaced(&self, texts: &FixtureTexts, point: PointIx) -> Tokens {
-        let (start, end) = (texts.loaded().fixture.start(), texts.end(point));
-        self.tokens.iter().take(end).skip(start).copied().sum()
+        Measures::new(messages.iter().map(|message| self.count_text(&message.countable_text())).collect())
     }
 }
 

@@ -12,6 +12,7 @@
 //! whether the files of an earlier run are still the same.
 
 mod builder;
+mod measures;
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
