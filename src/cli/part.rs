@@ -115,10 +115,10 @@ pub(crate) fn part_line(part: &PartOfRun) -> String {
     }
 }
 
-/// Says which parts are unfinished or were run twice, and which judges failed in one. Returns the exit of the merge.
+/// Says which parts are unfinished or were run twice, and which judges failed their self-test in a part. Returns the
+/// exit of the merge.
 pub(crate) fn print_coverage(outcome: &EvaluationOutcome, coverage: &MergeCoverage, console: &Console) -> Exit {
     let mut exit = Exit::from(outcome.ending);
-
     let MergeCoverage { missing, incomplete, doubled, made_twice, .. } = coverage;
     if !doubled.is_empty() {
         console.warn(word("parts:", "分片："), doubled_parts(doubled));

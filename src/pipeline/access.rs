@@ -12,7 +12,7 @@ use crate::compress::Strategy;
 use base::locale::Locale;
 use models::{ModelUse, ProviderSpec};
 
-/// The hosts and programs of a project, each once and sorted.
+/// The hosts, programs and shared cache of a project; each host and program once, sorted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExternalAccess {
     /// Hosts that are sent requests.
@@ -71,7 +71,7 @@ impl ExternalAccess {
         self.hosts.is_empty() && self.programs.is_empty() && self.remote.is_none()
     }
 
-    /// One line for each host and program.
+    /// One line for each host and program, and one for the shared cache.
     pub fn lines(&self) -> Vec<String> {
         self.lines_in(Locale::printed())
     }
@@ -102,7 +102,7 @@ impl ExternalAccess {
     }
 
     pub fn digest(&self) -> Digest {
-        Digest::hash(format!("external access\n{}", self.lines_in(Locale::En).join("\n")))
+        Digest::of_json(&("external access", self))
     }
 }
 

@@ -313,6 +313,13 @@ impl Matrix {
             ..*cell
         })
     }
+
+    /// Whether `cell` is the last one of those that [`Matrix::first_of_same`] puts together.
+    pub fn is_last_of_same(&self, cell: &JudgeCell) -> bool {
+        let AnswerCell { compress, answer_n, .. } = cell.answer;
+        let Runs { compress: runs, answer, judge } = self.runs;
+        (compress.chain.run, answer_n, cell.judge_n) == (runs, answer, judge)
+    }
 }
 
 fn place<T: PartialEq>(items: &[T], item: &T) -> u64 {

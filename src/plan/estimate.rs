@@ -8,13 +8,12 @@
 //! without a price makes the sums of money unknown.
 //!
 //! The time is how long the calls sent live take under the limits that the user declared. Limits that a provider
-//! enforces without being declared are unknown here, and batches and files take as long as the vendor or the user lets
+//! enforces without being declared are unknown here, and batches take as long as the vendor lets
 //! them wait.
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
-
+use super::cost_estimate::{CostEstimate, WorstCase};
 use super::prepare::Action;
 use super::rule_contexts::RuleContexts;
 use super::status::answerer_and_step;
@@ -30,62 +29,6 @@ use models::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_win
 use sessions::transcript::estimate_tokens;
 use store::cache::{EntryStatus, Lookup};
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct CostEstimate {
-    pub requests: u64,
-    /// Requests if every call takes all attempts, and every judge all the replies that it may give.
-    pub requests_worst: u64,
-    pub input_tokens: f64,
-    pub output_tokens: f64,
-    /// Dollars expected; null where a price is unknown.
-    pub usd: Option<Usd>,
-    /// Dollars between which the run is likely to end: by how much the lengths of earlier replies vary, or else from half
-    /// of the usual length to the length declared.
-    pub usd_low: Option<Usd>,
-    pub usd_high: Option<Usd>,
-    /// Dollars of the worst requests if every reply is as long as it may be.
-    pub usd_worst: Option<Usd>,
-    /// Seconds that the requests sent live take.
-    pub seconds: f64,
-    /// The part that goes into batches.
-    pub batched: BatchedEstimate,
-}
-
-/// The part of an estimate that goes into batches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct BatchedEstimate {
-    pub requests: u64,
-    /// Dollars expected; null where a price is unknown.
-    pub usd: Option<Usd>,
-    /// Dollars that the same requests would cost live.
-    pub usd_live: Option<Usd>,
-}
-
-impl BatchedEstimate {
-    const NOTHING: BatchedEstimate = BatchedEstimate { requests: 0, usd: Some(Usd(0.0)), usd_live: Some(Usd(0.0)) };
-
-    fn add(&mut self, requests: u64, usd: Option<Usd>, usd_live: Option<Usd>) {
-        self.requests += requests;
-        self.usd = add_known(self.usd, usd);
-        self.usd_live = add_known(self.usd_live, usd_live);
-    }
-}
-
-impl CostEstimate {
-    /// The estimate where everything is cached.
-    pub fn nothing() -> CostEstimate {
-        let free = Some(Usd(0.0));
-        CostEstimate {
-            usd: free,
-            usd_low: free,
-            usd_high: free,
-            usd_worst: free,
-            batched: BatchedEstimate::NOTHING,
-            ..CostEstimate::default()
-        }
-    }
-}
-
 /// Output tokens assumed of a reply where neither the cache nor a limit says more.
 const USUAL_OUTPUT: [(StageName, f64); 4] =
     [(StageName::Compress, 900.0), (StageName::Answer, 200.0), (StageName::Selftest, 350.0), (StageName::Judge, 350.0)];
@@ -100,24 +43,6 @@ pub const USUAL_LATENCY: f64 = 4.0;
 const ROUNDING: f64 = 1e-9;
 /// Entries looked at to learn what a stage's replies are like.
 const SAMPLE: usize = 400;
-
-/// What the worst case of a [`CostEstimate`] assumes.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct WorstCase {
-    /// Attempts of each call, all of them billed.
-    pub attempts: u32,
-    /// Calls for each grade: all but the last are answered by a reply that breaks the judge's contract.
-    pub replies: u32,
-    /// Models asked without a `max_output_tokens`, with the longest reply they are taken to write.
-    pub unlimited: BTreeMap<String, Tokens>,
-    /// The worst case if no reply could exceed [`WorstCase::LIMIT`]; `None` where a price is unknown.
-    pub usd_limited: Option<Usd>,
-}
-
-impl WorstCase {
-    /// A limit that few stages need to exceed.
-    pub const LIMIT: Tokens = Tokens(4096);
-}
 
 /// A prompt that is longer than its model takes.
 pub(super) struct WindowOverflow {
@@ -267,9 +192,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
 
     /// The later steps of open-book answers that are blocked.
     fn add_blocked_steps(&mut self, cells: u64, action: &Action) {
-        let answerers = &self.pipeline.answerers;
+        let answerers = self.readers(&action.task);
         let cells = cells as f64 / answerers.len().max(1) as f64;
-        for answerer in answerers.iter().filter(|answerer| answerer.model.is_asked()) {
+        for answerer in answerers.into_iter().filter(|answerer| answerer.model.is_asked()) {
             let Some(recovery) = &answerer.recovery else { continue };
             let excerpts = recovery.excerpt_tokens.0 as f64 * f64::from(recovery.results);
             let lane = if recovery.batches_steps { answerer.model.lane } else { Lane::Live };
@@ -277,6 +202,10 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             let input = self.blocked_input(StageName::Answer, action, &model) + excerpts;
             let expected = (cells * self.later_steps(answerer)).round() as u64;
             self.add(StageName::Answer, &model, Some(input), expected);
+            // As in `add_later_steps`, all searches may be asked for one by one.
+            let calls = u64::from(recovery.calls);
+            let most = (cells.ceil() as u64).saturating_mul(calls + 1).saturating_sub(expected);
+            self.add_worst(StageName::Answer, &model, lane, input + excerpts * calls as f64, most);
         }
     }
 
@@ -330,8 +259,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let longest = longest_reply(model.provider.dialect, &model.reference.model, model.settings.max_output_tokens);
         let attempts = model.provider.limits.max_attempts;
         let replies = self.replies(stage, &model.reference);
-        let worst_requests = requests * u64::from(attempts) * u64::from(replies);
-        self.total.requests_worst += worst_requests;
+        let worst_requests = requests.saturating_mul(u64::from(attempts)).saturating_mul(u64::from(replies));
+        self.total.requests_worst = self.total.requests_worst.saturating_add(worst_requests);
         let worst = self.cost(model, lane, input, longest.0 as f64, worst_requests as f64);
         self.total.usd_worst = add_known(self.total.usd_worst, worst);
         let limited = longest.min(WorstCase::LIMIT).0 as f64;
@@ -375,7 +304,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             StageName::Selftest => 0.0,
             StageName::Probes | StageName::Answer | StageName::Judge | StageName::Regrade => *latency,
         });
-        let least = in_sequence.sum();
+        // The sum of nothing would be -0.
+        let least = in_sequence.fold(0.0, |sum, latency| sum + latency);
         let seconds = providers.values().map(|(spec, load)| seconds_under(&spec.limits, load)).fold(least, f64::max);
         let (total, worst) = (CostEstimate { seconds, ..self.total }, self.worst);
         Estimates { total, worst, durations, assumes_latency: self.assumes_latency }
@@ -397,13 +327,20 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         judges.iter().filter(|judge| judge.model.reference == *model).map(|judge| judge.attempts).max().unwrap_or(1)
     }
 
+    /// The answerers that read the contexts of the task's method.
+    fn readers(&self, task: &Task) -> Vec<&'w Answerer> {
+        let method = task.compression().map(|cell| cell.chain.method);
+        let readers = method.and_then(|method| self.pipeline.method_answerers.get(method.0)).into_iter().flatten();
+        readers.map(|answerer| self.pipeline.answerer(*answerer)).collect()
+    }
+
     /// The models to which cells of a stage below `task` are sent, each with its share of the cells.
     fn models_of(&self, stage: StageName, task: &Task) -> Vec<(ModelUse, f64)> {
         let models: Vec<&ModelUse> = match stage {
             StageName::Probes | StageName::Compress => {
                 task.method(self.pipeline).and_then(|method| method.strategy.model()).into_iter().collect()
             }
-            StageName::Answer => self.pipeline.answerers.iter().map(|answerer| &answerer.model).collect(),
+            StageName::Answer => self.readers(task).into_iter().map(|answerer| &answerer.model).collect(),
             StageName::Judge | StageName::Selftest | StageName::Regrade => {
                 self.pipeline.judges.iter().map(|judge| &judge.model).collect()
             }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use super::estimate::{CostEstimate, Estimates, Estimator, StageDuration, WindowOverflow, WorstCase};
+use super::cost_estimate::{CostEstimate, WorstCase};
+use super::estimate::{Estimates, Estimator, StageDuration, WindowOverflow};
 use super::explain::{Explainer, StaleCause};
 use super::frontier::Frontier;
 use super::outputs::{OutputUnavailable, read_entry};

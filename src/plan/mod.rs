@@ -17,10 +17,12 @@ mod rule_contexts;
 mod sources;
 mod lines;
 mod explain;
+mod cost_estimate;
 mod estimate;
 mod forecast;
 
-pub use estimate::{BatchedEstimate, CostEstimate, StageDuration, USUAL_LATENCY, WorstCase};
+pub use cost_estimate::{BatchedEstimate, CostEstimate, WorstCase};
+pub use estimate::{StageDuration, USUAL_LATENCY};
 pub use explain::{Explainer, StaleCause, StaleExplanation, touches_messages, touches_probe};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
 pub use frontier::Frontier;

@@ -41,7 +41,7 @@ pub(super) fn find_fitting<L: Lookup>(lookup: &L, pipeline: &Pipeline, action: &
     unusable
 }
 
-/// Finds the output that an action is compared with if no output fits: that of its place, else the last one.
+/// Finds the output that an action is compared with if no output fits: that of its place, else the newest.
 pub(super) fn find_nearest<L: Lookup>(
     lookup: &L,
     pipeline: &Pipeline,

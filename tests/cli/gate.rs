@@ -26,12 +26,8 @@ printf '{"summary":"Notes. %s"}\n' "$kept"
 /// built-in rules answer and grade.
 pub fn sessions(methods: usize, fixtures: usize) -> Project {
     let project = Project::offline();
-    // Three of the sessions show what all of them would, in less than half the time.
-    let dropped =
-        ["harbor", "analysis-churn", "ci-failure-flaky", "refactor-many-files", "zh-log-cleanup", "zh-review-payments"];
-    for path in dropped.iter().flat_map(|name| [format!("fixtures/{name}.json"), format!("probes/{name}.probes.json")])
-    {
-        std::fs::remove_file(project.path(&path)).expect("a file");
+    for path in ["fixtures/harbor.json", "probes/harbor.probes.json"] {
+        std::fs::remove_file(project.path(path)).expect("a file");
     }
     project.write("tools/compress.sh", COMPRESSOR);
     let mut pipeline = "[pipeline]\nruns = 1\nregrade = false\n\n[[answer]]\nname = \"agent\"\nmodel = \"lexical\"\n\n\

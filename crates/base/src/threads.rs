@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// Starts so many threads side by side and ends them, for libraries that panic or hang when they cannot start theirs.
+/// Starts `count` threads side by side and ends them, for libraries that panic or hang when they cannot start theirs.
 /// Their stacks are kept by the system for the next threads, so these can be started, too, unless memory runs out
 /// meanwhile.
 ///
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_are_checked_for_have_ended() {
+    fn a_few_threads_can_be_started() {
         check_available(8).unwrap();
     }
 

@@ -55,7 +55,7 @@ fn share(demands: &[Option<bool>]) -> Option<f64> {
     (!met.is_empty()).then(|| met.iter().filter(|met| **met).count() as f64 / met.len() as f64)
 }
 
-/// A small number in words or figures.
+/// A number in figures, or one up to nine in words.
 fn number(word: &str) -> Option<usize> {
     const ENGLISH: [&str; 9] = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
     const CHINESE: [&str; 9] = ["一", "两", "三", "四", "五", "六", "七", "八", "九"];

@@ -15,7 +15,6 @@ use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryRecord};
 use crate::evaluation::{compress_cell, read_context, reading_task};
-
 use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Preparer, RawBody};
@@ -31,7 +30,8 @@ use store::cache::{CacheSnapshot, Lookup};
 struct ShownCellJson<'a> {
     label: &'a str,
     question: Option<&'a str>,
-    /// The context as it was answered from; null where it is not at hand.
+    /// The context as it was answered from, or the stored output where the project no longer reads it; null where
+    /// neither is at hand.
     context: Option<&'a str>,
     #[serde(flatten)]
     row: &'a Row,
@@ -73,7 +73,8 @@ fn probe_today<'p>(pipeline: &'p Pipeline, row: &Row) -> Option<&'p Probe> {
     pipeline.fixtures.first()?.bank.probes.iter().find(|probe| *probe.id.0 == *row.probe)
 }
 
-/// The context that the answer was given from; else why it cannot be shown.
+/// The context that the answer was given from, or the stored output where the project no longer reads it; else why
+/// neither can be shown.
 fn context(snapshot: &CacheSnapshot, pipeline: Option<&Pipeline>, selected: &SelectedCell) -> Result<String, String> {
     let key = selected.row.keys.compress;
     let record = snapshot

@@ -66,8 +66,9 @@ impl<'e> RowBuilder<'e> {
         fresh: Option<&Output>,
     ) -> Result<String, OutputUnavailable> {
         let measures = self.measures(&task.context.texts);
-        let slot = self.preparer.matrix().first_of_same(&task.cell);
-        let known = slot.and_then(|slot| measures.cells.borrow().get(&slot).cloned());
+        let matrix = self.preparer.matrix();
+        let first = matrix.first_of_same(&task.cell);
+        let known = first.and_then(|first| measures.cells.borrow().get(&first).cloned());
         let row = match known.filter(|row| row.keys == keys_of(task, resolved)) {
             Some(row) => {
                 let (cell, usd) = (&task.cell, costs_of(task, resolved));
@@ -80,8 +81,10 @@ impl<'e> RowBuilder<'e> {
         line.push('\n');
         // A number that JSON does not have would make the line unreadable. Then the cell fails, not the run.
         serde_json::from_str::<Row>(&line)?;
-        if let Some(slot) = slot {
-            measures.cells.borrow_mut().insert(slot, row);
+        match first {
+            Some(first) if matrix.is_last_of_same(&task.cell) => drop(measures.cells.borrow_mut().remove(&first)),
+            Some(first) => drop(measures.cells.borrow_mut().insert(first, row)),
+            None => {}
         }
         Ok(line)
     }
@@ -408,8 +411,8 @@ impl<'e> RowBuilder<'e> {
         self.count_named(Digest::hash(text), || count_tokens(text))
     }
 
-    /// The number of tokens of the text with this digest. The cache keeps the counts, so that a run from the cache
-    /// never loads the tokenizer.
+    /// The number of tokens of the text with this digest; of a transcript, the sum over its messages. The cache keeps
+    /// the counts, so that a run from the cache never loads the tokenizer.
     fn count_named(&self, digest: Digest, count: impl FnOnce() -> Tokens) -> Tokens {
         if let Some(known) = self.store.count(&digest) {
             return Tokens(known);

@@ -31,9 +31,9 @@ pub(super) struct Measures {
     lists: RefCell<HashMap<PointIx, Rc<ReferenceList>>>,
     pub(super) baselines: RefCell<HashMap<(PointIx, Tokens), BaselineRecalls>>,
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
-    /// The row of each method's last context.
+    /// The row of the last context of each method at each point.
     pub(super) contexts: RefCell<HashMap<(PointIx, MethodIx), ContextRow>>,
-    /// The rows of cells that are the same in every run.
+    /// The last row of each group of cells with the same actions, by the first cell of the group, until its last one.
     pub(super) cells: RefCell<HashMap<JudgeCell, Row>>,
     /// The exact tokens of messages that have facts.
     distinctive_references: RefCell<HashMap<usize, Rc<ReferenceIndex>>>,

@@ -99,7 +99,7 @@ table! {
         identity: String,
         /// Whether a key may go over http:// to another machine. Default: false.
         insecure: bool,
-        /// How requests are sent: "live", "flex" (OpenAI), "batch" (answers and grades) or "file". Default: "live".
+        /// How requests are sent: "live", "flex" (OpenAI) or "batch" (answers and grades). Default: "live".
         lane: String,
         /// Rates and limits of requests.
         limits: LimitsTable,
@@ -171,8 +171,8 @@ table! {
         temperature: f64,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
-        /// How its requests are sent: "live", "flex", "batch" or "file"; in a batch each point of a session takes up to a day.
-        /// Default: as the provider says, but never in a batch or a file.
+        /// How its requests are sent: "live", "flex" or "batch"; in a batch each point of a session takes up to a day.
+        /// Default: as the provider says, but never in a batch.
         lane: String,
         /// Names of the [[answer]] tables that answer from it. Default: all.
         answerers: StringList,
@@ -218,7 +218,7 @@ table! {
         temperature: f64,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
-        /// How its requests are sent: "live", "flex", "batch" or "file". Default: as the provider says.
+        /// How its requests are sent: "live", "flex" or "batch". Default: as the provider says.
         lane: String,
         /// What happens to an answer that the token limit cut off. Default: "grade".
         truncated_replies: String,
@@ -283,7 +283,7 @@ table! {
         temperature: f64,
         /// Reasoning effort in the provider's own word; sent if set.
         effort: String,
-        /// How its requests are sent: "live", "flex", "batch" or "file". Default: as the provider says.
+        /// How its requests are sent: "live", "flex" or "batch". Default: as the provider says.
         lane: String,
         /// How often it is asked for a reply in the right format. Default: 3.
         attempts: u32,

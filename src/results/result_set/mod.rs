@@ -84,6 +84,7 @@ pub struct ResultSet {
     /// Every compression that replaced something, of a session with a rule in it.
     pub(in crate::results) constraints: Vec<ConstraintRow>,
     /// The same set with the answers that are not tested: those with a search, or, if these are tested, those without.
+    /// It has no contexts.
     pub(in crate::results) other_book: Option<Box<ResultSet>>,
     /// The same set with the contexts in which a method replaced nothing, and the answers from them; `None` if there
     /// are none.
@@ -286,7 +287,8 @@ impl ResultSet {
         })
     }
 
-    /// The same set without the answers that the token limit cut off; `None` if there are none.
+    /// The same set without the answers that the token limit cut off; `None` if there are none. The sets inside it keep
+    /// theirs.
     pub(in crate::results) fn without_truncated(&self) -> Option<ResultSet> {
         if !self.answers.iter().any(|answer| answer.truncated) {
             return None;

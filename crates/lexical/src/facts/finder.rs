@@ -360,7 +360,8 @@ impl PathNeedle {
         let name = self.whole.get(self.name..).unwrap_or("");
         memmem::find_iter(folded.as_bytes(), name.as_bytes()).filter_map(move |at| {
             let end = at + name.len();
-            let start = start_of_run(folded.get(..at)?);
+            let first = folded.floor_char_boundary(at.saturating_sub(LONGEST_PATH));
+            let start = first + start_of_run(folded.get(first..at)?);
             let run = folded.get(start..end)?;
             // `\n` before a path may be an escape or a folder that begins with n.
             let escapes = run.match_indices('\\').map(|(at, _)| at + 2);
@@ -379,6 +380,9 @@ impl PathNeedle {
         ends_in(&run, &self.whole) || run.len() >= self.whole.len() - self.shortest && ends_in(&self.whole, &run)
     }
 }
+
+/// The most bytes of a path. A list of paths with escaped line breaks between them is one run of path characters.
+const LONGEST_PATH: usize = 4096;
 
 /// Where the run of path characters at the end of `before` begins, without leading `-`, `+` and `@`.
 fn start_of_run(before: &str) -> usize {

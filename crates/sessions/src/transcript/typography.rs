@@ -102,7 +102,8 @@ fn may_be_beside_blank(c: char) -> bool {
 fn is_first_of_thousands(text: &str, at: usize, separator: &str) -> bool {
     let before = text.get(..at).unwrap_or("");
     let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    (1..=3).contains(&digits) && joins_thousands(text, at - digits, at, separator)
+    let start = at - digits;
+    (1..=3).contains(&digits) && !continues_number(text, start) && joins_thousands(text, start, at, separator)
 }
 
 /// Whether the name before the `()` at `at` is spelled like a name in code.
@@ -217,7 +218,8 @@ impl<'t> Scan<'t> {
         let digits = digits(self.rest(at));
         let mut end = at + digits;
         for (separator, name) in [(b',', ","), (b'_', "_")] {
-            if self.text.as_bytes().get(end) == Some(&separator) && (1..=3).contains(&digits) {
+            let may_begin = (1..=3).contains(&digits) && !continues_number(self.text, at);
+            if may_begin && self.text.as_bytes().get(end) == Some(&separator) {
                 let groups = groups(self.rest(end), name);
                 if groups > 0 && joins_thousands(self.text, at, end, name) {
                     if self.rules.has(TypographyRules::THOUSANDS) {
@@ -301,21 +303,27 @@ fn groups(text: &str, separator: &str) -> usize {
     groups
 }
 
-/// Whether the number from `start`, whose first group ends at `end`, is a whole number, and not a list in brackets.
+/// Whether the number from `start`, whose first group ends at `end`, is a whole number, and not a list in brackets. What
+/// is before it was looked at by [`continues_number`].
 fn joins_thousands(text: &str, start: usize, end: usize, separator: &str) -> bool {
     let before = text.get(..start).unwrap_or("");
     let rest = text.get(end..).unwrap_or("");
     let after = rest.get(groups(rest, separator) * (separator.len() + 3)..).unwrap_or("");
-    let mut back = before.chars().rev();
-    let cut_before = match back.next() {
-        Some(c) if is_word(c) => true,
-        Some('.' | ',' | '\u{a0}' | '\u{2007}' | '\u{202f}') => back.next().is_some_and(|c| c.is_ascii_digit()),
-        _ => false,
-    };
     let cut_after = after.starts_with('_')
         || after.strip_prefix(separator).is_some_and(|next| digits(next) > 0)
         || digits(after) > 0;
-    groups(rest, separator) > 0 && !cut_before && !cut_after && !is_in_brackets(before, after)
+    groups(rest, separator) > 0 && !cut_after && !is_in_brackets(before, after)
+}
+
+/// Whether the number from `start` goes on a name or another number. It is asked before the numbers after it are looked
+/// at, so that a long list is not read anew from each of its numbers.
+fn continues_number(text: &str, start: usize) -> bool {
+    let mut back = text.get(..start).unwrap_or("").chars().rev();
+    match back.next() {
+        Some(c) if is_word(c) => true,
+        Some('.' | ',' | '\u{a0}' | '\u{2007}' | '\u{202f}') => back.next().is_some_and(|c| c.is_ascii_digit()),
+        _ => false,
+    }
 }
 
 /// How many characters before a number are searched for a bracket.

@@ -84,7 +84,7 @@ impl Tally {
         self.last.push_back(sent);
     }
 
-    /// Marks a request among the last ones as refused; whether it counts for the phase is up to the owner.
+    /// Marks a request among the last ones as refused. The owner decides whether it counts for the phase.
     pub(super) fn mark_refused(&mut self, id: u64) {
         if let Some(sent) = self.last.iter_mut().find(|sent| sent.id == id) {
             sent.is_refused = true;

@@ -23,8 +23,9 @@ const READ: usize = 2048;
 /// middle are between the first two, the length of the whole output between the last two.
 const GAP: [&str; 3] = ["\n\u{F8FF}", "\u{F8FF}of ", " characters\u{F8FF}\n"];
 
-/// Shortens a very long output while a log is read, to its ends and its length: so a log of many long outputs needs no
-/// more memory than the fixture that becomes of it. No secret is divided: its rest might not be recognised any more.
+/// Shortens a very long output while a log is read, to its ends, the references between them, and its length: so a log
+/// of many long outputs needs no more memory than the fixture that becomes of it. No secret is divided: its rest might
+/// not be recognised any more.
 pub(crate) fn shorten_while_reading(text: String) -> String {
     let length = text.chars().count();
     if length <= 3 * READ || text.contains(CUT_MARK) {
@@ -70,7 +71,7 @@ fn gap(text: &str) -> Option<(Range<usize>, usize)> {
     Some((start..end, length.parse().ok()?))
 }
 
-/// The output, cut; `None` if it is short enough or was cut before.
+/// The output, cut; `None` if it is short enough, was cut before, or is kept whole for its facts.
 pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
     let (length, gap) = (text.chars().count(), gap(text));
     if gap.is_none() && (length <= LIMIT || text.contains(CUT_MARK)) {

@@ -23,13 +23,13 @@ use crate::cache::packs::packed::{PortableFrame, pack};
 use crate::cache::packs::shared_fields::FieldNumbers;
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::digest::{ActionKey, Digest};
-use base::files::{is_out_of_space, open_options};
+use base::files::{is_out_of_space, open_options, sync_folder};
 
 /// Bytes of live frames that are moved at once; less where there is less room.
 const PART: u64 = 1 << 20;
 
-/// Removes entries from the cache in `dir` without an index and almost without room; like [`crate::cache::Store::prune`], but
-/// it remembers no removals. The index is built again when the cache is opened next.
+/// Removes entries from the cache in `dir` without an index and almost without room. Unlike
+/// [`crate::cache::Store::prune`], it remembers no removals. The index is built again when the cache is opened next.
 ///
 /// # Errors
 /// If another process has the cache open, or there is no room for a single frame; everything that was not pruned is
@@ -83,27 +83,35 @@ struct CompactedPack<'l> {
 impl CompactedPack<'_> {
     fn append(&mut self, frames: Vec<PortableFrame>) -> io::Result<()> {
         let bytes = pack(frames, &mut self.numbers).map_err(io::Error::other)?.frames.concat();
-        let path = self.layout.pack(self.id);
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => {
-                let mut file = open_options(&path).read(true).append(true).create(true).open(path)?;
-                let header = PackHeader::new(self.id)?.encode();
-                file.set_len(0)?;
-                file.write_all(&header)?;
-                self.len = header.len() as u64;
-                self.file.insert(file)
-            }
-        };
-        let written = file.write_all(&bytes).and_then(|()| file.sync_all());
-        match written {
-            Ok(()) => self.len += bytes.len() as u64,
-            Err(_) => {
-                self.numbers.forget();
+        let written = self.write(&bytes);
+        if written.is_err() {
+            self.numbers.forget();
+            if let Some(file) = &self.file {
                 file.set_len(self.len)?;
             }
         }
         written
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let path = self.layout.pack(self.id);
+                let mut file = open_options(&path).read(true).append(true).create(true).open(path)?;
+                let header = PackHeader::new(self.id)?.encode();
+                file.set_len(0)?;
+                file.write_all(&header)?;
+                // The frames that are moved into it are removed elsewhere, so its name must last, too.
+                sync_folder(&self.layout.packs()).map_err(io::Error::other)?;
+                self.len = header.len() as u64;
+                self.file.insert(file)
+            }
+        };
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        self.len += bytes.len() as u64;
+        Ok(())
     }
 }
 
