@@ -97,24 +97,28 @@ pub(crate) enum Failure {
         message: String,
         /// What to do.
         hint: Option<String>,
+        /// What the system refused.
+        shortage: Option<Shortage>,
     },
 }
 
 impl Failure {
     /// The user's input is wrong.
     pub(crate) fn input(message: impl Into<String>) -> Failure {
-        Failure::Message { exit: Exit::BadInput, message: message.into(), hint: None }
+        Failure::Message { exit: Exit::BadInput, message: message.into(), hint: None, shortage: None }
     }
 
     /// Something unexpected.
     pub(crate) fn error(message: impl Into<String>) -> Failure {
-        Failure::Message { exit: Exit::Error, message: message.into(), hint: None }
+        Failure::Message { exit: Exit::Error, message: message.into(), hint: None, shortage: None }
     }
 
     /// The same with what to do.
     pub(crate) fn hinted(self, text: impl Into<String>) -> Failure {
         match self {
-            Failure::Message { exit, message, .. } => Failure::Message { exit, message, hint: Some(text.into()) },
+            Failure::Message { exit, message, shortage, .. } => {
+                Failure::Message { exit, message, hint: Some(text.into()), shortage }
+            }
             problems => problems,
         }
     }
@@ -122,27 +126,23 @@ impl Failure {
     /// The same with another exit.
     pub(crate) fn exiting(self, exit: Exit) -> Failure {
         match self {
-            Failure::Message { message, hint, .. } => Failure::Message { exit, message, hint },
+            Failure::Message { message, hint, shortage, .. } => Failure::Message { exit, message, hint, shortage },
             problems => problems,
         }
     }
 
     /// Whether a full disk is the cause.
     pub(crate) fn is_out_of_space(&self) -> bool {
-        self.shortage() == Some(Shortage::Space)
+        matches!(self, Failure::Message { shortage: Some(Shortage::Space), .. })
     }
 
-    /// What the system refused.
-    fn shortage(&self) -> Option<Shortage> {
-        match self {
-            Failure::Message { message, .. } => Shortage::in_text(message),
-            Failure::Problems(_) => None,
-        }
-    }
-
-    /// Adds a hint if the system refused something; `space` is the hint for a full disk.
-    fn with_way_out(self, space: &str) -> Failure {
-        let hint = match self.shortage() {
+    /// Adds what the system refused, if it did, with a hint; `space` is the hint for a full disk.
+    fn with_way_out(self, shortage: Option<Shortage>, space: &str) -> Failure {
+        let failure = match self {
+            Failure::Message { exit, message, hint, .. } => Failure::Message { exit, message, hint, shortage },
+            problems => problems,
+        };
+        let hint = match shortage {
             Some(Shortage::Space) => space,
             Some(Shortage::FileSize) => word(
                 "`ulimit -f` limits the size of files here: `ulimit -f unlimited` lifts that",
@@ -156,9 +156,9 @@ impl Failure {
                 "work on a copy in a folder that can be written to; COMPEVAL_CACHE moves the cache",
                 "请在可写文件夹中的副本上操作；COMPEVAL_CACHE 可移动缓存",
             ),
-            None => return self,
+            None => return failure,
         };
-        self.hinted(hint)
+        failure.hinted(hint)
     }
 
     /// Prints it and says how to exit.
@@ -168,7 +168,7 @@ impl Failure {
                 console.eprint(&render_some(problems, console));
                 Exit::BadInput
             }
-            Failure::Message { exit, message, hint } => {
+            Failure::Message { exit, message, hint, .. } => {
                 console.error(word("error:", "错误："), message);
                 if let Some(hint) = hint {
                     console.eprint(&console.labelled(TextStyle::Hint, word("hint:", "提示："), hint));
@@ -187,10 +187,11 @@ impl From<Problems> for Failure {
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Failure {
-        Failure::error(chain(&error)).with_way_out(word(
+        let space = word(
             "free some space and run again; what was kept is safe",
             "请释放一些空间后重新运行；已保存的内容不受影响",
-        ))
+        );
+        Failure::error(chain(&error)).with_way_out(Shortage::of(&error), space)
     }
 }
 
@@ -200,7 +201,13 @@ impl From<CacheError> for Failure {
             "free some space, or remove entries with `compeval cache prune`, which needs no free space",
             "请释放一些空间，或用 `compeval cache prune` 删除条目（不需要空闲空间）",
         );
-        Failure::error(chain(&error)).with_way_out(space)
+        let shortage = match &error {
+            // These have only the words of the system.
+            CacheError::Poisoned { cause, .. } => Shortage::in_text(cause),
+            CacheError::Damaged(damage) => Shortage::in_text(&damage.what),
+            error => Shortage::of(error),
+        };
+        Failure::error(chain(&error)).with_way_out(shortage, space)
     }
 }
 

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
+use super::earlier::EarlierOutput;
 use super::prefixes::{SharedPrefixes, at_paragraph};
 use super::program::{ProgramOutput, Programs};
 use crate::action::{Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work};
@@ -213,7 +214,14 @@ impl Executor<'_> {
     ) -> Result<ExecutedOutput, ExecutionError> {
         let before = plan::earlier_output(self.store, &self.coordinate(action), action);
         let mut fresh = match &action.work {
-            Work::Ask(request) => self.ask(action, request, breakers).await,
+            Work::Ask(request) => {
+                let earlier = EarlierOutput::find(self.store, &action.key);
+                let asked = self.ask(action, request, breakers).await;
+                if let (Some(earlier), Err(_)) = (earlier, &asked) {
+                    earlier.restore(self.store).await?;
+                }
+                asked
+            }
             Work::Execute(program) => self.run_program(action, self.read_input(action, &program.stdin)?).await,
             Work::Compute(computation) => self.compute(action, computation).await,
         }?;

@@ -20,6 +20,7 @@ mod in_flight;
 mod queue;
 mod batch;
 mod stats;
+mod earlier;
 mod cells;
 mod qualification;
 mod tasks;

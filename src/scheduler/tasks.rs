@@ -263,10 +263,15 @@ impl<'r, 'e> Tasks<'r, 'e> {
         match task {
             Task::Generate(_) | Task::Regrade(_) => Ok(()),
             Task::Selftest(case) => {
-                let output = output.or_else(|| self.executor.outputs.read(task, &resolved.key).ok());
+                let output = match output {
+                    Some(output) => Ok(output),
+                    None => self.executor.outputs.read(task, &resolved.key),
+                };
                 let outcome = match output {
-                    Some(Output::Grades(grades)) => self.judges.graded(&grades),
-                    _ => CaseOutcome::Ungraded,
+                    Ok(Output::Grades(grades)) => self.judges.graded(&grades),
+                    Ok(_) => CaseOutcome::Ungraded,
+                    // The judge graded it; that the cache cannot be read says nothing of the judge.
+                    Err(error) => CaseOutcome::Unasked(Some(error.to_string())),
                 };
                 self.settle(case, outcome, stats)
             }

@@ -247,6 +247,12 @@ fn a_judge_that_breaks_its_contract_is_asked_again_as_often_as_declared() {
     project.expect(5, "run --label b --runs 1 --methods full --refresh judge");
     assert_eq!(server.asked().iter().filter(|asked| touches(asked, Wanted::Grades)).count(), 2);
     assert_eq!(project.rows("b").len(), 6, "no score is made up");
+
+    // The grade from before the refresh is not lost by it.
+    server.forget();
+    server.script(|_| Reply::Sensible);
+    project.expect(0, "run --label c --runs 1 --methods full");
+    assert_eq!(server.count(), 0);
 }
 
 #[test]

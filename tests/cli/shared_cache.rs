@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::super::brain::Wanted;
 use super::project::{Ended, Key, Project, key};
 use super::server::{Reply, Server};
 
@@ -109,6 +110,24 @@ fn a_second_checkout_sends_no_request_and_knows_who_wrote() {
     let stats = second.expect(0, "cache stats --shared --json").json();
     assert_eq!(stats["writers"][0]["name"], "ci");
     assert!(!is_stored(&ci.secret, &first, &remote), "the secret is nowhere");
+}
+
+#[test]
+fn what_the_own_cache_has_only_as_broken_replies_is_pulled() {
+    let (server, remote, ci) = (Server::start(), Remote::new(), key());
+    remote.create();
+    let broken = Project::new(&server);
+    server.script(|asked| match asked.wanted {
+        Wanted::Grades => Reply::Text("A fine answer.".into()),
+        _ => Reply::Sensible,
+    });
+    broken.expect(5, &format!("{RUN} --allow-weak-judge"));
+    server.script(|_| Reply::Sensible);
+    writing(&server, &remote, &[("ci", &ci)], &ci).expect(0, RUN);
+    broken.share(&remote.url(), &[("ci", &ci)]);
+    server.forget();
+    broken.expect(0, RUN);
+    assert_eq!(server.count(), 0);
 }
 
 /// Whether a secret occurs in a file of the project or the remote.

@@ -452,6 +452,18 @@ pub enum Shortage {
 }
 
 impl Shortage {
+    /// The shortage that the system reports among the causes of an error.
+    pub fn of(error: &(dyn std::error::Error + 'static)) -> Option<Shortage> {
+        let causes = std::iter::successors(Some(error), |&error| error.source());
+        causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).find_map(|cause| match cause.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(Shortage::Space),
+            io::ErrorKind::FileTooLarge => Some(Shortage::FileSize),
+            io::ErrorKind::ReadOnlyFilesystem => Some(Shortage::ReadOnly),
+            // Too many open files have no kind.
+            _ => Shortage::in_text(&cause.to_string()),
+        })
+    }
+
     /// The shortage that the text of an error reports: libraries pass errors on as texts.
     pub fn in_text(text: &str) -> Option<Shortage> {
         const SIGNS: [(Shortage, &[&str]); 4] = [

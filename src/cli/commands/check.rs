@@ -80,7 +80,7 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
             let lenient = read_project(common, &SelectArgs::default(), ProjectOptions::default());
             result.access = lenient.ok().map(|opened| ExternalAccess::from_pipeline(&opened.pipeline));
         }
-        Err(Failure::Message { exit: Exit::EmptySelection, message, hint }) => {
+        Err(Failure::Message { exit: Exit::EmptySelection, message, hint, .. }) => {
             result.is_empty = true;
             result.problems.push(Problem::error(message).help(hint.unwrap_or_default()));
         }

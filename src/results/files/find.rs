@@ -75,6 +75,14 @@ pub fn lock_reports(folder: &ResultsFolder) -> Result<Option<FileLock>, LabelLoc
     folders(folder).map(|folders| folders.lock_files()).transpose()
 }
 
+/// Takes the locks under which a run writes and publishes a set.
+///
+/// # Errors
+/// Another process holds one of them.
+pub fn lock_results(folder: &ResultsFolder) -> Result<Option<(FileLock, FileLock)>, LabelLockError> {
+    folders(folder).map(|folders| Ok::<_, LabelLockError>((folders.lock_run()?, folders.lock_files()?))).transpose()
+}
+
 /// Removes a set, and the incomplete set of the same label.
 ///
 /// # Errors
@@ -85,9 +93,9 @@ pub fn remove_results(folder: &ResultsFolder) -> Result<(), LabelWriterError> {
     if folder.is_protected() {
         return Err(LabelWriterError::Protected(Label::new(&folder.label()).map_err(FolderError::from)?));
     }
-    let incomplete = incomplete_beside(folder);
-    remove_folder(folder.path())?;
-    incomplete.map_or(Ok(()), |incomplete| Ok(remove_folder(incomplete.path())?))
+    // First, because no run can begin with an incomplete set beside what is left of a removed one
+    incomplete_beside(folder).map_or(Ok(()), |incomplete| remove_folder(incomplete.path()))?;
+    Ok(remove_folder(folder.path())?)
 }
 
 /// Finds the result set of `LABEL` or `LABEL:METHOD`, and returns it with the method. A path that exists is taken as a

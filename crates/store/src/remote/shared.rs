@@ -278,7 +278,7 @@ impl SharedCache {
         pulls.is_whole = true;
         drop(state);
         let keys = index.packs.get(pack).into_iter().flat_map(|pack| &pack.entries);
-        let missing = keys.filter(|key| store.find(&ActionKey(**key)).is_none());
+        let missing = keys.filter(|key| !store.find(&ActionKey(**key)).is_some_and(|record| record.is_usable()));
         missing.filter_map(|key| index.entries.get(key).copied()).collect()
     }
 

@@ -29,6 +29,8 @@ pub struct PushCounts {
     pub present: u64,
     /// Entries that others made: they are not signed again.
     pub of_others: u64,
+    /// Entries that the cache does not have any more, or that are damaged.
+    pub lost: u64,
 }
 
 impl PushCounts {
@@ -41,6 +43,7 @@ impl PushCounts {
             bytes: self.bytes + other.bytes,
             present: self.present + other.present,
             of_others: self.of_others + other.of_others,
+            lost: self.lost + other.lost,
         }
     }
 }
@@ -74,13 +77,21 @@ impl Upload<'_> {
                 self.counts.present += 1;
                 continue;
             }
-            let Some(record) = cache.find(key).filter(|record| record.is_usable()) else { continue };
-            let Ok(header) = cache.header(&record) else { continue };
+            let found = cache.find(key);
+            self.counts.lost += u64::from(found.is_none());
+            let Some(record) = found.filter(|record| record.is_usable()) else { continue };
+            let Ok(header) = cache.header(&record) else {
+                self.counts.lost += 1;
+                continue;
+            };
             if header.origin.is_some() {
                 self.counts.of_others += 1;
                 continue;
             }
-            let Ok(packed) = pack_entry(cache, &record) else { continue };
+            let Ok(packed) = pack_entry(cache, &record) else {
+                self.counts.lost += 1;
+                continue;
+            };
             pack.add(ItemKind::Entry, key.0, &packed);
             if self.texts {
                 texts.extend(header.texts());

@@ -74,11 +74,19 @@ pub(super) fn push(
         }
         Ok::<_, RemoteError>(pushed)
     })?;
-    let PushCounts { entries, texts, packs, bytes, present, of_others } = pushed;
+    let PushCounts { entries, texts, packs, bytes, present, of_others, lost } = pushed;
     let summary = load_summary(&shared, console)?;
     let mut left = Vec::new();
     left.extend((present > 0).then(|| say!("{present} were there already", "{present} 个已在其中")));
     left.extend((of_others > 0).then(|| say!("{of_others} were made by others", "{of_others} 个由他人产生")));
+    if lost > 0 {
+        let lost = count(lost, Noun::Entry);
+        let text = say!(
+            "{lost} not uploaded: damaged, or no longer in the cache; a run makes them again",
+            "未上传 {lost}：已损坏或已不在缓存中；运行会重新产生"
+        );
+        console.warn(word("remote:", "远程："), text);
+    }
     let left = if left.is_empty() { String::new() } else { format!("; {}", left.join(", ")) };
     let to = &summary.url;
     console.print(&say!(
@@ -89,7 +97,7 @@ pub(super) fn push(
     ));
     console.json(&json!({
         "remote": to, "entries": entries, "texts": texts, "packs": packs, "bytes": bytes, "present": present,
-        "of_others": of_others,
+        "of_others": of_others, "lost": lost,
     }));
     Ok(Exit::Done)
 }
@@ -148,9 +156,10 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
         });
     }
     if is_dry {
-        console.next(word(
-            "compeval cache prune --remote --delete   (a pack goes 30 days after it was marked)",
-            "compeval cache prune --remote --delete   （包在标记 30 天后删除）",
+        let url = args.remote.as_ref().map(|url| format!(" {}", shell_word(url))).unwrap_or_default();
+        console.next(&say!(
+            "compeval cache prune --remote{url} --delete   (a pack goes 30 days after it was marked)",
+            "compeval cache prune --remote{url} --delete   （包在标记 30 天后删除）",
         ));
     }
     console.json(&json!({

@@ -18,7 +18,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::report::short_time;
 use crate::results::{
     FolderError, LabelWriterError, Manifest, MethodInfo, Outcome, ResultsFolder, incomplete_beside, labels,
-    lock_reports, names, open_results, remove_results,
+    lock_results, names, open_results, remove_results,
 };
 use base::files::read_text;
 use base::locale::word;
@@ -72,8 +72,8 @@ struct LabelJson {
     design: String,
     complete: bool,
     outcome: Outcome,
-    /// Judged cells.
-    cells: u64,
+    /// Judged cells; null if the rows cannot be read.
+    cells: Option<u64>,
     /// Cells that the design has.
     expected: u64,
     /// The method with the highest score among those that compress, and its score; null if nothing is judged.
@@ -100,7 +100,7 @@ impl LabelJson {
             design: Digest::hash(text).short(),
             complete: manifest.outcome == Outcome::Complete,
             outcome: manifest.outcome,
-            cells: folder.row_count().unwrap_or_default(),
+            cells: folder.row_count().ok(),
             expected: design.methods.iter().map(|method| design.cells_of(method)).sum(),
             best: best(folder, manifest),
             protected: folder.is_protected(),
@@ -175,7 +175,8 @@ fn outcome_word(outcome: Outcome) -> &'static str {
 
 fn line(label: &LabelJson, width: usize, console: &Console) -> String {
     let began = short_time(&label.started);
-    let cells = format!("{}/{}", label.cells, label.expected);
+    let judged = label.cells.map_or_else(|| "–".to_owned(), |cells| cells.to_string());
+    let cells = format!("{judged}/{}", label.expected);
     let best = label.best.as_ref().map_or_else(|| "–".to_owned(), |b| format!("{} {:.2}", b.method, b.overall));
     let outcome = left(outcome_word(label.outcome), 11);
     let meaning = if label.complete { TextStyle::Good } else { TextStyle::Warning };
@@ -227,7 +228,8 @@ fn protected_error(label: &str) -> Failure {
 
 fn protect(results: &Path, labels: &[String], on: bool, console: &Console) -> Result<Exit, Failure> {
     for folder in open_all(results, labels)? {
-        let _files = lock_reports(&folder)?;
+        // A run under way would replace the set in spite of its protection
+        let _locks = lock_results(&folder)?;
         folder.protect(on)?;
         console.inform(&match on {
             true => say!("{} is now protected.", "{} 现已受保护。", folder.label()),
