@@ -145,6 +145,19 @@ fn a_plan_expects_as_many_steps_as_earlier_answers_took() {
 }
 
 #[test]
+fn the_worst_case_of_a_plan_does_not_grow_when_compressions_are_there() {
+    let server = Server::start();
+    let project = project(&server, "calls = 2");
+    let worst = || {
+        let plan = project.expect(0, "plan --runs 1 --methods anchored --json").json();
+        plan["estimate"]["requests_worst"].as_u64().expect("a number")
+    };
+    let before = worst();
+    project.expect(0, "run --label a --runs 1 --methods anchored --stages compress");
+    assert!(worst() + server.count() as u64 <= before, "{} + {} and {before}", worst(), server.count());
+}
+
+#[test]
 fn a_budget_stops_within_an_open_book_answer_and_the_next_run_goes_on() {
     let server = Server::start();
     server.script(searches_when_it_misses);

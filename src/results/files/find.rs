@@ -93,7 +93,7 @@ pub fn remove_results(folder: &ResultsFolder) -> Result<(), LabelWriterError> {
     if folder.is_protected() {
         return Err(LabelWriterError::Protected(Label::new(&folder.label()).map_err(FolderError::from)?));
     }
-    // First, because no run can begin with an incomplete set beside what is left of a removed one
+    // First, because no run can begin with an incomplete set beside what is left of a removed one.
     incomplete_beside(folder).map_or(Ok(()), |incomplete| remove_folder(incomplete.path()))?;
     Ok(remove_folder(folder.path())?)
 }

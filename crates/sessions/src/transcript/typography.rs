@@ -303,8 +303,8 @@ fn groups(text: &str, separator: &str) -> usize {
     groups
 }
 
-/// Whether the number from `start`, whose first group ends at `end`, is a whole number, and not a list in brackets. What
-/// is before it was looked at by [`continues_number`].
+/// Whether the number from `start`, whose first group ends at `end`, is a whole number, and not a list in brackets. It does
+/// not look at what is before the number, as [`continues_number`] does.
 fn joins_thousands(text: &str, start: usize, end: usize, separator: &str) -> bool {
     let before = text.get(..start).unwrap_or("");
     let rest = text.get(end..).unwrap_or("");
@@ -315,8 +315,8 @@ fn joins_thousands(text: &str, start: usize, end: usize, separator: &str) -> boo
     groups(rest, separator) > 0 && !cut_after && !is_in_brackets(before, after)
 }
 
-/// Whether the number from `start` goes on a name or another number. It is asked before the numbers after it are looked
-/// at, so that a long list is not read anew from each of its numbers.
+/// Whether the number from `start` continues a name or another number. Callers check this first, so that a long list of
+/// numbers is not read to its end from each of them.
 fn continues_number(text: &str, start: usize) -> bool {
     let mut back = text.get(..start).unwrap_or("").chars().rev();
     match back.next() {

@@ -228,7 +228,7 @@ fn protected_error(label: &str) -> Failure {
 
 fn protect(results: &Path, labels: &[String], on: bool, console: &Console) -> Result<Exit, Failure> {
     for folder in open_all(results, labels)? {
-        // A run under way would replace the set in spite of its protection
+        // A run under way would replace the set in spite of its protection.
         let _locks = lock_results(&folder)?;
         folder.protect(on)?;
         console.inform(&match on {

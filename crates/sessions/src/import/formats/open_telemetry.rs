@@ -107,10 +107,14 @@ fn nested(attributes: &Value) -> Value {
     root
 }
 
+/// The most names of a path; what follows is one name. The conventions have ten at most, and an object of thousands of
+/// levels overflows the stack.
+const LONGEST_PATH: usize = 32;
+
 /// Sets the value at a path of names with dots between them.
 fn set_path(root: &mut Value, path: &str, value: Value) {
     let mut at = root;
-    for part in path.split('.') {
+    for part in path.splitn(LONGEST_PATH, '.') {
         if !at.is_object() {
             *at = Value::Object(Map::new());
         }
@@ -247,4 +251,16 @@ fn with_list(message: &Value) -> Value {
         shaped["tool_calls"] = numbered(calls).into();
     }
     shaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_thousands_of_dots_makes_no_deep_object() {
+        let attributes = serde_json::json!({ "a.".repeat(200_000): "x", "b.c": "y" });
+        let nested = nested(&attributes);
+        assert_eq!(nested.clone()["b"]["c"], "y");
+    }
 }
