@@ -136,12 +136,8 @@ impl Failure {
         matches!(self, Failure::Message { shortage: Some(Shortage::Space), .. })
     }
 
-    /// Adds what the system refused, if it did, with a hint; `space` is the hint for a full disk.
-    fn with_way_out(self, shortage: Option<Shortage>, space: &str) -> Failure {
-        let failure = match self {
-            Failure::Message { exit, message, hint, .. } => Failure::Message { exit, message, hint, shortage },
-            problems => problems,
-        };
+    /// Something that the system may have refused, with what to do then; `space` says it for a full disk.
+    fn from_system(message: String, shortage: Option<Shortage>, space: &str) -> Failure {
         let hint = match shortage {
             Some(Shortage::Space) => space,
             Some(Shortage::FileSize) => word(
@@ -156,9 +152,9 @@ impl Failure {
                 "work on a copy in a folder that can be written to; COMPEVAL_CACHE moves the cache",
                 "请在可写文件夹中的副本上操作；COMPEVAL_CACHE 可移动缓存",
             ),
-            None => return failure,
+            None => return Failure::error(message),
         };
-        failure.hinted(hint)
+        Failure::Message { exit: Exit::Error, message, hint: Some(hint.to_owned()), shortage }
     }
 
     /// Prints it and says how to exit.
@@ -191,7 +187,7 @@ impl From<FileError> for Failure {
             "free some space and run again; what was kept is safe",
             "请释放一些空间后重新运行；已保存的内容不受影响",
         );
-        Failure::error(chain(&error)).with_way_out(Shortage::of(&error), space)
+        Failure::from_system(chain(&error), Shortage::in_error(&error), space)
     }
 }
 
@@ -205,9 +201,9 @@ impl From<CacheError> for Failure {
             // These have only the words of the system.
             CacheError::Poisoned { cause, .. } => Shortage::in_text(cause),
             CacheError::Damaged(damage) => Shortage::in_text(&damage.what),
-            error => Shortage::of(error),
+            error => Shortage::in_error(error),
         };
-        Failure::error(chain(&error)).with_way_out(shortage, space)
+        Failure::from_system(chain(&error), shortage, space)
     }
 }
 

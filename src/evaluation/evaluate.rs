@@ -34,7 +34,6 @@ use crate::results::{
     Publication, Regradings, ResultsFolder, Summary, Tried, Tries, names, open_side, variant_designs,
 };
 use crate::scheduler::{self, Budget, Listener, RunOutcome};
-use base::files::FileLock;
 use base::say;
 use lexical::claims::language_of;
 use models::{Lane, Prices};
@@ -86,7 +85,7 @@ fn run_and_publish(
     let Prepared { pipeline, writer, part, merge, options, .. } = prepared;
     let coverage = merge.as_ref().map(|merge| merge.coverage(summary.as_ref()));
     merge.iter().for_each(|merge| merge.complete(&mut manifest, ending == Ending::Complete));
-    let files = wait_for_files(&writer)?;
+    let files = writer.wait_for_files()?;
     let unpushed = part.as_ref().and_then(|part| push_part(part, options.shared, &manifest, &store).err());
     let synced = store.sync();
     report_notices(&store, listening);
@@ -99,20 +98,6 @@ fn run_and_publish(
     // If the cache can keep nothing more, that was already reported.
     let unsynced = synced.err().filter(|_| !is_broken);
     Ok(EvaluationOutcome { manifest, summary, refused, publication, ending, merge: coverage, unpushed, unsynced })
-}
-
-/// Takes the lock for publishing. A report of the label may hold it for a while: a run that has ended waits for it, because
-/// its results would be lost.
-fn wait_for_files(writer: &LabelWriter) -> Result<FileLock, LabelLockError> {
-    /// Each takes 2 s.
-    const TRIES: usize = 60;
-    let mut tries = 1;
-    loop {
-        match writer.lock_files() {
-            Err(LabelLockError::Held { .. }) if tries < TRIES => tries += 1,
-            locked => return locked,
-        }
-    }
 }
 
 /// A run with its files.

@@ -453,7 +453,7 @@ pub enum Shortage {
 
 impl Shortage {
     /// The shortage that the system reports among the causes of an error.
-    pub fn of(error: &(dyn std::error::Error + 'static)) -> Option<Shortage> {
+    pub fn in_error(error: &(dyn std::error::Error + 'static)) -> Option<Shortage> {
         let causes = std::iter::successors(Some(error), |&error| error.source());
         causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).find_map(|cause| match cause.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(Shortage::Space),

@@ -88,8 +88,7 @@ pub fn lock_results(folder: &ResultsFolder) -> Result<Option<(FileLock, FileLock
 /// # Errors
 /// The set is protected or a run writes it, or the file system refuses.
 pub fn remove_results(folder: &ResultsFolder) -> Result<(), LabelWriterError> {
-    let locks = folders(folder).map(|folders| Ok::<_, LabelLockError>((folders.lock_run()?, folders.lock_files()?)));
-    let _locks = locks.transpose()?;
+    let _locks = lock_results(folder)?;
     if folder.is_protected() {
         return Err(LabelWriterError::Protected(Label::new(&folder.label()).map_err(FolderError::from)?));
     }

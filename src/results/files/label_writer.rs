@@ -139,7 +139,7 @@ impl LabelWriter {
     /// # Errors
     /// The file system's error, with the path.
     pub fn begin(&self, manifest: &Manifest) -> Result<(), LabelLockError> {
-        let _files = self.lock_files()?;
+        let _files = self.folders.lock_files()?;
         let mut known = BTreeSet::new();
         if self.folder.path().exists() && self.folder != self.folders.published() {
             // a set whose keys cannot be read protects no entries
@@ -152,11 +152,19 @@ impl LabelWriter {
         Ok(keys.finish()?)
     }
 
-    /// Takes the lock under which files of the set are written and published; `report` takes it, too.
+    /// Takes the lock under which files of the set are written and published. `report` takes it, too, and may hold it for a
+    /// while: a run that has ended waits for it for up to two minutes, because its results would stay unpublished.
     ///
     /// # Errors
-    /// Another process holds it.
-    pub fn lock_files(&self) -> Result<FileLock, LabelLockError> {
+    /// Another process holds it all this time.
+    pub fn wait_for_files(&self) -> Result<FileLock, LabelLockError> {
+        // Each try takes 2 s.
+        for _ in 1..60 {
+            match self.folders.lock_files() {
+                Err(LabelLockError::Held { .. }) => {}
+                locked => return locked,
+            }
+        }
         self.folders.lock_files()
     }
 

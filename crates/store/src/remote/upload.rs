@@ -67,8 +67,8 @@ pub(super) struct Upload<'u> {
 }
 
 impl Upload<'_> {
-    /// Uploads the entries that were made here and that the remote does not have. Damaged entries are left out: the
-    /// cache has reported them.
+    /// Uploads the entries that were made here and that the remote does not have. Entries that are damaged or gone are left
+    /// out, and counted.
     pub(super) async fn push<C: Lookup>(&mut self, cache: &C, keys: &[ActionKey]) -> Result<(), RemoteError> {
         let mut pack = PackBuilder::default();
         let mut texts = Vec::new();
@@ -78,9 +78,10 @@ impl Upload<'_> {
                 continue;
             }
             let found = cache.find(key);
-            self.counts.lost += u64::from(found.is_none());
-            let Some(record) = found.filter(|record| record.is_usable()) else { continue };
-            let Ok(header) = cache.header(&record) else {
+            if found.as_ref().is_some_and(|record| !record.is_usable()) {
+                continue;
+            }
+            let Some((header, record)) = found.and_then(|record| Some((cache.header(&record).ok()?, record))) else {
                 self.counts.lost += 1;
                 continue;
             };

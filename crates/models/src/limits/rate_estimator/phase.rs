@@ -36,9 +36,9 @@ pub(super) const PACED: f64 = 1.02;
 pub(super) const PACED_ANNOUNCED: f64 = 0.99;
 /// How much later the requests of the start may have arrived than they were sent, at most.
 pub(super) const LONGEST_LAG: Seconds = 0.25;
-/// How long sent requests are remembered. At hundreds of requests a second they would take megabytes: then the last ones
-/// are enough, with all of the last seconds.
+/// How long sent requests are remembered.
 pub(super) const REMEMBERED: Seconds = 60.0;
+/// More requests than this would take megabytes: of those, only the ones sent in [`ALWAYS_REMEMBERED`] are kept.
 pub(super) const MOST_REMEMBERED: usize = 16_000;
 pub(super) const ALWAYS_REMEMBERED: Seconds = 5.0;
 

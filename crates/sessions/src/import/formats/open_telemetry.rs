@@ -109,12 +109,12 @@ fn nested(attributes: &Value) -> Value {
 
 /// The most names of a path; what follows is one name. The conventions have ten at most, and an object of thousands of
 /// levels overflows the stack.
-const LONGEST_PATH: usize = 32;
+const MOST_NAMES: usize = 32;
 
 /// Sets the value at a path of names with dots between them.
 fn set_path(root: &mut Value, path: &str, value: Value) {
     let mut at = root;
-    for part in path.splitn(LONGEST_PATH, '.') {
+    for part in path.splitn(MOST_NAMES, '.') {
         if !at.is_object() {
             *at = Value::Object(Map::new());
         }
