@@ -54,7 +54,7 @@ pub struct Inputs {
     /// Version of how the stage makes its work (`Stage::schema`).
     pub schema: u16,
     pub repetition: Repetition,
-    /// In the order in which the work lists them.
+    /// The inputs by name, in the order in which the work lists them.
     pub parts: Vec<(Cow<'static, str>, InputPart)>,
 }
 
@@ -80,7 +80,7 @@ pub struct SourceRef {
     pub path: Option<String>,
 }
 
-/// Longer texts are not stored with the inputs.
+/// Texts of more bytes are not stored with the inputs.
 const SHORT: usize = 160;
 
 impl Inputs {
@@ -196,7 +196,7 @@ fn visit(work: &Work, part: &mut impl Visitor) {
     }
 }
 
-/// Visits a request; the stand-in for a model depends on its rules and on all values.
+/// Visits a request. If it is computed by the stand-in for a model, the rules and all values are inputs, too.
 fn visit_request(request: &ModelRequest, is_computed: bool, part: &mut impl Visitor) {
     let mut text = |name: &'static str, text: &str| part(name.into(), Digest::hash(text), Some(text));
     text("endpoint", &request.endpoint.0);
@@ -241,12 +241,12 @@ fn visit_request(request: &ModelRequest, is_computed: bool, part: &mut impl Visi
 fn visit_turn(index: usize, turn: &RequestTurn, all_values: bool, part: &mut impl Visitor) {
     match turn {
         RequestTurn::Text(role, prompt) => {
-            // the role is in the name, so that moving a text to another role changes the key
+            // The role is in the name, so that moving a text to another role changes the key.
             visit_prompt(format!("{} {}", role.name(), prompt.name()).into(), prompt, all_values, part);
         }
         RequestTurn::Messages(value) => visit_value(format!("messages {index}").into(), value, part),
         RequestTurn::Items(value) => visit_value(format!("items {index}").into(), value, part),
-        // the role is in the name here, too
+        // The role is in the name here, too.
         RequestTurn::Said(role, value) => visit_value(format!("{} {index}", role.name()).into(), value, part),
         RequestTurn::Reply(value) => visit_value(format!("reply {index}").into(), value, part),
         RequestTurn::Results(value) => visit_value(format!("results {index}").into(), value, part),
@@ -392,7 +392,7 @@ mod tests {
             target_tokens: None,
         });
         let keys = [ask, program, rule].map(|work| key(&work).0.short());
-        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "5742e9066be3"]);
+        assert_eq!(keys, ["46cc81bf6d12", "c48e482d5ffc", "a4dfb854beaf"]);
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn nothing(question: &str) -> &'static str {
     if is_chinese(question) { NOTHING_ZH } else { NOTHING }
 }
 
-/// The length of an excerpt. Only longer passages are cut.
+/// The length of an excerpt in bytes. Only longer passages are cut.
 const QUOTED: usize = 420;
 /// The factor on the weight of a term for each chosen passage that has it.
 const SERVED: f64 = 0.9;
@@ -323,7 +323,8 @@ fn excerpt(text: &str, asked: &[Term]) -> String {
     if text.len() <= QUOTED {
         return text.to_owned();
     }
-    let words: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '，' | '。' | '、' | '；' | '：' | '！' | '？');
+    let words: Vec<&str> = text.split_inclusive(is_end).collect();
     let weight: Vec<usize> = words.iter().map(|w| terms(w).iter().filter(|t| asked.contains(t)).count()).collect();
     let (mut best, mut best_weight) = (0..words.len(), 0);
     let (mut start, mut length, mut held) = (0, 0, 0);
@@ -339,8 +340,10 @@ fn excerpt(text: &str, asked: &[Term]) -> String {
             (best, best_weight) = (start..end + 1, held);
         }
     }
-    // A long passage without spaces is cut by characters.
-    words.get(best).unwrap_or_default().concat().trim().chars().take(QUOTED).collect()
+    // A single word may be longer than an excerpt.
+    let stretch = words.get(best).unwrap_or_default().concat();
+    let stretch = stretch.trim();
+    stretch.get(..stretch.floor_char_boundary(QUOTED)).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -403,6 +406,9 @@ ValueError: delay must not be negative. The log rotates daily.";
         let line = format!("{} the lease is 120 seconds {}", "word ".repeat(9000), "other ".repeat(9000));
         let answer = answer(&line, "How long is the lease in seconds?");
         assert!(answer.contains("the lease is 120 seconds") && answer.len() <= QUOTED, "{answer}");
+        let line = format!("{}租约为120秒，{}", "这里说别的。".repeat(900), "那里也说别的，".repeat(900));
+        let answer = super::answer(&line, "租约是多少秒？", "");
+        assert!(answer.contains("租约为120秒") && answer.len() <= QUOTED, "{answer}");
     }
 
     proptest! {

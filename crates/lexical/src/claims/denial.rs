@@ -44,6 +44,20 @@ static DENIED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// Words between a negation and a fact that turn it round: "not more than 30" gives a limit, "not 8080 but 8081" a
+/// value, "do not forget 8081" an order.
+static LIMITED: LazyLock<Regex> = LazyLock::new(|| {
+    any_of(
+        "",
+        &[
+            r"\b(?:more|less|fewer|longer|shorter|later|earlier|sooner|larger|bigger|smaller|higher|lower|greater|older|newer|other) than\b",
+            r"\b(?:above|below|beyond|past|until|unless|except|but|only|just|merely|forget|change[ds]? from|differ\w*|exceed\w*)\b",
+            "而是|超过|超出|多于|少于|高于|低于|大于|小于|长于|晚于|早于|忘|只|仅|除了|除非",
+        ],
+        "",
+    )
+});
+
 /// Words directly after a fact that deny it or report it as rejected.
 static DENIED_AFTER: LazyLock<Regex> = LazyLock::new(|| {
     let were = r"(?: [\w']+){0,3} (?:was|were|is|are|had been|has been|have been)(?: [\w']+ (?:and|but))?";
@@ -89,7 +103,7 @@ pub fn is_denied(folded: &str, place: &Range<usize>) -> bool {
     let sentence = before.rfind(['\n', '。']).map_or(0, |at| at + 1).max(before.rfind(". ").map_or(0, |at| at + 2));
     let sentence = before.get(sentence..).unwrap_or(before);
     DENIED_WHOLE.is_match(sentence)
-        || DENIED_BEFORE.is_match(before.get(start..).unwrap_or(""))
+        || DENIED_BEFORE.find(before.get(start..).unwrap_or("")).is_some_and(|words| !LIMITED.is_match(words.as_str()))
         || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
 }
 
@@ -114,7 +128,16 @@ mod tests {
         {
             assert!(denied(text), "{text}");
         }
-        for text in ["not 8080, but 8081", "it is 8081", "the claim was checked. it is 8081"] {
+        for text in [
+            "not 8080, but 8081",
+            "it is not 8080 but 8081",
+            "不是8080而是8081",
+            "no longer than 8081 lines",
+            "it does not take more than 8081",
+            "do not forget to set 8081",
+            "it is 8081",
+            "the claim was checked. it is 8081",
+        ] {
             assert!(!denied(text), "{text}");
         }
         assert!(asks_for_rejection("Which port was rejected?") && !asks_for_rejection("Which port is it?"));

@@ -66,7 +66,8 @@ pub(super) fn mark_states(text: &str) -> String {
 /// The cells of a row of a Markdown table.
 fn cells(row: &str) -> impl Iterator<Item = &str> {
     let row = row.trim();
-    row.strip_prefix('|').unwrap_or(row).strip_suffix('|').unwrap_or(row).split('|')
+    let row = row.strip_prefix('|').unwrap_or(row);
+    row.strip_suffix('|').unwrap_or(row).split('|')
 }
 
 fn mark_row(row: &str, columns: &[Option<ValueState>]) -> String {
@@ -103,6 +104,8 @@ mod tests {
     fn columns_and_diffs_get_words() {
         let table = "| key | before | after |\n|---|---|---|\n| port | 8080 | 9090 |";
         assert!(mark_states(table).ends_with("| port | previously 8080 | now 9090 |"));
+        let open = "| key | before | after\n|---|---|---\n| port | 8080 | 9090";
+        assert!(mark_states(open).ends_with("| port | previously 8080 | now 9090 |"));
         assert_eq!(mark_states("-limit = 1\n+limit = 2"), "previously -limit = 1\nnow +limit = 2");
         for plain in ["- one\n- two", "a | b", "| before | size |\n|---|---|\n| 1 | 2 |", "+1 from Ann\n+1 from Bo"] {
             assert_eq!(mark_states(plain), plain);

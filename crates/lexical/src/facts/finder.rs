@@ -13,7 +13,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::Fact;
-use super::names::{TranscriptPaths, ends_in, is_path_char, normal_path};
+use super::names::{TranscriptPaths, ends_in, is_path_char, is_path_or_file, is_version, normal_path};
 use sessions::transcript::{MappedFold, TypographyRules, fold_by, is_unspaced, is_word, numeral, value_of_numeral};
 
 /// A fact prepared to be looked for in many texts.
@@ -270,7 +270,7 @@ impl TextNeedle {
             c if numeral(c).is_some() => last == '第' || numeral(last).is_some() || last.is_ascii_digit(),
             c if is_word(c) && is_word(last) => true,
             // `src/db` is not `old-src/db`
-            c => is_word(c) && self.is_path() && matches!(last, '-' | '.') && beyond.is_some_and(is_word),
+            c => is_word(c) && is_path_or_file(&self.text) && matches!(last, '-' | '.') && beyond.is_some_and(is_word),
         }
     }
 
@@ -284,18 +284,14 @@ impl TextNeedle {
             return true;
         }
         let numbers = last.is_ascii_digit() && next == '.' && beyond.is_some_and(|c| c.is_ascii_digit());
-        let path = self.is_path() && is_word(last) && matches!(next, '-' | '.') && beyond.is_some_and(is_word);
-        numbers || path || (next == '-' && self.is_version() && is_suffix_of_version(after.get(1..).unwrap_or("")))
-    }
-
-    fn is_path(&self) -> bool {
-        self.text.contains('/') && !self.text.contains(' ')
-    }
-
-    /// Whether it ends in a number after a point or after the letter `v`.
-    fn is_version(&self) -> bool {
-        let head = self.text.trim_end_matches(|c: char| c.is_ascii_digit());
-        head.len() < self.text.len() && (head.ends_with('.') || head == "v" || head.ends_with(" v"))
+        let path =
+            is_path_or_file(&self.text) && is_word(last) && matches!(next, '-' | '.') && beyond.is_some_and(is_word);
+        // `--force` is not `--force-with-lease`
+        let flag = self.text.starts_with('-') && is_word(last) && next == '-' && beyond.is_some_and(is_word);
+        numbers
+            || path
+            || flag
+            || (next == '-' && is_version(&self.text) && is_suffix_of_version(after.get(1..).unwrap_or("")))
     }
 }
 
@@ -516,6 +512,9 @@ mod tests {
         assert!(!occurs("dry-run", "dryrun"));
         assert!(!occurs("utf-8", "utf 8"));
         assert!(!occurs("-v", "a v"));
+        assert!(!occurs("config.yaml", "see config.yaml.bak") && occurs("config.yaml", "see config.yaml. Then"));
+        assert!(!occurs("settings.json", "my-settings.json") && occurs("settings.json", "a/settings.json"));
+        assert!(!occurs("--force", "use --force-with-lease") && occurs("--force", "use --force, or --force=x"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sessions::transcript::is_unspaced;
+use sessions::transcript::{is_unspaced, is_word};
 
 /// The distinct folded paths of a transcript in normal form, by file name.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,24 @@ impl TranscriptPaths {
         let mut others = namesakes.filter(|other| ends_in(other, ending));
         others.all(|other| ends_in(other, path) || ends_in(path, other))
     }
+}
+
+/// Whether a text is a path, or the name of a file or a host. Such a name is not part of a longer one: `config.yaml` is
+/// another file than `config.yaml.bak`.
+pub(super) fn is_path_or_file(text: &str) -> bool {
+    let is_ending = |end: &str| {
+        (1..=5).contains(&end.len())
+            && end.chars().all(|c| c.is_ascii_alphanumeric())
+            && end.contains(|c: char| c.is_ascii_alphabetic())
+    };
+    let is_file = |(stem, end): (&str, &str)| stem.ends_with(is_word) && is_ending(end);
+    !text.contains(' ') && (text.contains('/') || text.rsplit_once('.').is_some_and(is_file))
+}
+
+/// Whether a text ends in a number after a point or after the letter `v`.
+pub(super) fn is_version(text: &str) -> bool {
+    let head = text.trim_end_matches(|c: char| c.is_ascii_digit());
+    head.len() < text.len() && (head.ends_with('.') || head == "v" || head.ends_with(" v"))
 }
 
 /// Whether the path `long` ends in the whole parts `short`.

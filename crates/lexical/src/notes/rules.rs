@@ -55,9 +55,11 @@ pub fn assignment(line: &str) -> Option<(&str, &str)> {
             r#"(?:^|[\s,{(])["'`*]{0,3}([A-Za-z_][\w.-]{1,48})["'`*]{0,3}\s*(?:=|:|:=|=>)\s*["'`*]{0,3}(-?\d[\w.:/%-]*|true|false|on|off|yes|no|[A-Za-z/~.][\w./@:+-]{1,60})["'`*]{0,3}\s*(?:[,;)}\s]|$)"#,
         )
     });
-    let captures = ASSIGNMENT.captures(line)?;
-    let (key, value) = (captures.get(1)?.as_str(), captures.get(2)?.as_str());
-    Some((key, value.trim_end_matches(['.', ':', '-'])))
+    ASSIGNMENT.captures_iter(line).find_map(|captures| {
+        let (key, value) = (captures.get(1)?.as_str(), captures.get(2)?.as_str());
+        let value = value.trim_end_matches(['.', ':', '-']);
+        (!value.is_empty()).then_some((key, value))
+    })
 }
 
 /// The sentences of a text, trimmed: lines, cut after a full stop that a blank follows and after Chinese stops.
@@ -118,6 +120,9 @@ mod tests {
     fn assignments_are_found_in_settings_and_prose() {
         assert_eq!(assignment("  port = 8081"), Some(("port", "8081")));
         assert_eq!(assignment("\"timeout\": 30,"), Some(("timeout", "30")));
-        assert_eq!(assignment("just words"), None);
+        for line in ["just words", "the port: ...", "port: .."] {
+            assert_eq!(assignment(line), None, "{line}");
+        }
+        assert_eq!(assignment("host: ... and port: 8081"), Some(("port", "8081")));
     }
 }
