@@ -168,6 +168,8 @@ fn trials() -> Vec<Trial> {
         let limit = Limit { change: Some((5.0, factor)), ..Limit::new(Rule::Sliding(most, 1.0)) };
         of(limit.asking(Asks::Seconds(1.0)))
     };
+    let outage = Limit { change: Some((3.0, 56e6)), ..Limit::new(Rule::Sliding(1e-6, 1.0)) };
+    let nothing_at_first = of(outage.asking(Asks::Seconds(1.0)));
     let per_model =
         ProviderLimit { is_per_model: true, ..ProviderLimit::requests(Limit::new(Rule::Sliding(28.0, 1.0))) };
     let tokens = Limit::new(Rule::Bucket(100_000.0, 100_000.0)).asking(Asks::Exactly);
@@ -192,6 +194,7 @@ fn trials() -> Vec<Trial> {
         trial("refused calls count, 56 a second", of(counting.asking(Asks::Seconds(1.0))), busy),
         trial("56 a second, 28 after 5 s", changing(56.0, 0.5), busy),
         trial("28 a second, 56 after 5 s", changing(28.0, 2.0), busy),
+        trial("none for 3 s, then 56 a second", nothing_at_first, busy),
         Trial { processes: 8, ..trial("eight processes, 56 a second", second(), busy) },
         Trial { processes: 8, ..trial("eight processes, bucket of 50", asks(Rule::Bucket(50.0, 50.0)), busy) },
         Trial { judge: "sim-2", ..trial("two models with one limit", second(), busy) },

@@ -172,7 +172,7 @@ pub(crate) struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A full bucket that refills with `per_minute` tokens and holds those of one second, at least one.
+    /// A full bucket that refills with `per_minute` tokens and holds the tokens of one second, at least one.
     pub(crate) fn new(per_minute: f64, now: Instant) -> TokenBucket {
         let per_second = per_minute.max(1.0) / 60.0;
         let size = per_second.max(1.0);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refund_never_overfills() {
+    fn a_refund_never_fills_a_bucket_above_its_size() {
         let start = Instant::now();
         let mut bucket = TokenBucket::new(6000.0, start);
         bucket.settle(100_000, 0);

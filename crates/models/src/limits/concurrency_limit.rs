@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_episode_cuts_once() {
+    fn one_episode_of_overload_cuts_the_limit_once() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut limit = ConcurrencyLimit::declared(100);

@@ -12,9 +12,9 @@ pub(crate) struct Headers(Vec<(String, String)>);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LimitWindow {
     pub limit: Option<u64>,
-    /// Left at the time of the reply.
+    /// What was left at the time of the reply.
     pub remaining: Option<u64>,
-    /// Until the window is whole again.
+    /// How long until the window is whole again.
     pub reset: Option<Duration>,
 }
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_says_nothing() {
+    fn a_wait_that_cannot_be_read_is_unknown() {
         for odd in ["-1", "inf", "NaN", "soon", "", "1e400", "Sun, 06 Nov 1994 08:49:30 GMT"] {
             assert_eq!(wait(&[("retry-after", odd)]), None, "{odd}");
         }

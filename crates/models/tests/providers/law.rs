@@ -66,6 +66,13 @@ fn the_burst_of_a_bucket_is_not_taken_for_its_rate() {
 }
 
 #[test]
+fn refusals_before_anything_is_accepted_show_no_rate() {
+    let outage = Limit { change: Some((3.0, 56e6)), ..Limit::new(Rule::Sliding(1e-6, 1.0)) };
+    let world = World::new(vec![ProviderLimit::requests(outage.asking(Asks::Seconds(1.0)))]);
+    reaches(&world, (0.88, 4.0), (0.96, 0.8));
+}
+
+#[test]
 fn refused_requests_that_count_are_recognised() {
     let counting = Limit { counts_refused: true, ..Limit::new(Rule::Sliding(56.0, 1.0)) };
     reaches(&World::new(vec![ProviderLimit::requests(counting)]), (0.95, 1.5), (0.975, 0.4));

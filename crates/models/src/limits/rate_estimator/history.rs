@@ -1,4 +1,4 @@
-//! The requests that were sent recently, and how many of those of a phase were refused.
+//! The requests that were sent recently, and how many requests of a phase were refused.
 
 use std::collections::VecDeque;
 

@@ -1,22 +1,16 @@
 //! Estimates a limit that was not declared, and keeps within a limit that a header announced.
 //!
-//! One estimator covers one kind of limit (requests, or a kind of token) of one limit group. It is a pure value in
-//! virtual time: its owner passes the time in, and sleeps. `docs/limits.md` explains the control law and has measured
-//! results.
+//! One estimator covers one kind of limit (requests, or a kind of token) of one limit group. Its owner passes the time in, and
+//! sleeps. `docs/limits.md` explains the control law and has measured results.
 //!
-//! 1. *Start*: the rate doubles every round trip, and at least every tenth of a second. The first refusal slows it to one
-//!    request at a time. Two refusals of the next three requests, or three of six, mean a limit; if only three requests
-//!    were accepted before, a refusal of the next request does. Other refusals are noise.
+//! 1. *Start*: the rate doubles every round trip. The first refusal slows it to one request at a time. Most refusals are
+//!    noise, unless the next requests are refused too. If nothing at all was accepted, the start begins anew after it.
 //! 2. *Hold*: the level is the amount accepted in the second before the limit showed. No second gets more than that;
-//!    refused requests count too if the provider turns out to count them. The first second is longer by the time that
-//!    connecting took.
-//! 3. *Raise* after a while without refusals, for a second, or longer where others may use the limit. More refusals than the
-//!    noise explains take the raise back, and the next one waits twice as long.
+//!    refused requests count too if the provider turns out to count them.
+//! 3. *Raise* after a while without refusals. More refusals than the noise explains take the raise back.
 //! 4. *Lower* when more is refused than the noise explains, at once to the accepted amount. If as large a share is still
-//!    refused then, and also at a much lower level, refusals do not depend on the rate: they are noise, and the level is
-//!    restored.
-//! 5. *Probe*: after a refusal one request at a time, until one passes. When four in a row are refused, nothing is left
-//!    of the limit: requests wait as long as the provider says.
+//!    refused at a much lower level, refusals are noise, and the level is restored.
+//! 5. *Probe*: after a refusal one request at a time. When four in a row are refused, all wait as long as the provider says.
 //!
 //! An announced limit replaces the start and the level, and stays the highest level.
 
@@ -25,14 +19,15 @@ mod pacer;
 mod phase;
 
 use history::{Sent, SentRequests, Tally};
-use pacer::Pacer;
 pub(crate) use pacer::Seconds;
+use pacer::{Pacer, announced_rate};
 use phase::*;
 
 /// The estimate of one limit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RateEstimator {
     phase: Phase,
+    /// When the phase began.
     since: Seconds,
     /// The requests of this phase.
     tally: Tally,
@@ -52,11 +47,13 @@ pub(crate) struct RateEstimator {
     failed_level: f64,
     /// Announced by the provider: the highest level.
     ceiling: Option<f64>,
-    /// The level is that of the start: it was not lowered, and no raise of it failed.
+    /// The level comes from the start: it was not lowered, and no raise of it failed.
     is_first: bool,
     /// The level rests on the refusals of the very first requests.
     is_provisional: bool,
+    /// How long a level is held before it is raised, at least.
     hold: Seconds,
+    /// The part of the level by which it is raised.
     step: f64,
     /// How much later than others some requests of the start arrived, because connections had to be opened.
     lag: Seconds,
@@ -72,6 +69,8 @@ pub(crate) struct RateEstimator {
     used_up_at: Option<Seconds>,
     /// The amount accepted since then.
     accepted_since: f64,
+    /// When the first request was sent, until one is accepted.
+    unaccepted_since: Option<Seconds>,
 
     history: SentRequests,
     next_id: u64,
@@ -212,6 +211,9 @@ impl RateEstimator {
     pub(crate) fn sent(&mut self, amount: f64, now: Seconds) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
+        if id == 0 {
+            self.unaccepted_since = Some(now);
+        }
         self.mean += (amount - self.mean) * if id == 0 { 1.0 } else { 0.1 };
         self.pacer.take(amount);
         let sent = Sent { id, at: now, amount, is_refused: false };
@@ -227,8 +229,7 @@ impl RateEstimator {
         id
     }
 
-    /// Records that a header announced `limit` a minute, of which `part` is ours, and perhaps how much remains and how long
-    /// it takes until the limit is whole again.
+    /// Records that headers announced `limit` a minute, of which `part` is ours; the rest as for [`announced_rate`].
     pub(crate) fn announced(
         &mut self,
         limit: f64,
@@ -237,20 +238,11 @@ impl RateEstimator {
         reset: Option<Seconds>,
         now: Seconds,
     ) {
-        let per_second = limit / 60.0;
-        let mut ceiling = per_second;
-        if let Some((remaining, reset)) = remaining.zip(reset.filter(|reset| *reset > 0.0)) {
-            let refilled = (limit - remaining) / reset;
-            // More than that is no refill: `remaining` is of a window shorter than a minute.
-            if refilled <= 1.5 * per_second {
-                // The refill of a longer window, with its reserve spread over the next minute.
-                ceiling = per_second.min(refilled.max(0.0) + remaining / 60.0).max(per_second / 1e4);
-            }
-            if remaining < 1.0 {
-                self.blocked_until = self.blocked_until.max(now + reset.min((1.0 / per_second).clamp(0.02, 1.0)));
-            }
+        let rest = remaining.zip(reset.filter(|reset| *reset > 0.0));
+        if let Some((_, reset)) = rest.filter(|(remaining, _)| *remaining < 1.0) {
+            self.blocked_until = self.blocked_until.max(now + reset.min((60.0 / limit).clamp(0.02, 1.0)));
         }
-        let ceiling = ceiling * part;
+        let ceiling = announced_rate(limit, rest) * part;
         let before = self.ceiling.replace(ceiling);
         if self.phase == Phase::Start || before.is_none() {
             self.pacer.drain();
@@ -263,6 +255,10 @@ impl RateEstimator {
 
     /// Records that a request was answered.
     pub(crate) fn succeeded(&mut self, id: u64, now: Seconds) {
+        let refused_for = self.unaccepted_since.take().map_or(0.0, |since| now - since);
+        if refused_for > OUTAGE && self.phase != Phase::Start && self.ceiling.is_none() {
+            self.start_again(now);
+        }
         if let Some(sent) = self.history.get_mut(id) {
             let weight = if self.accepted_since == 0.0 { 1.0 } else { 0.3 };
             self.accepted_since += sent.amount;
@@ -495,6 +491,15 @@ impl RateEstimator {
         } else {
             self.test_lower(before, seen, now);
         }
+    }
+
+    /// Forgets what refusals showed while nothing was accepted, which was no rate.
+    fn start_again(&mut self, now: Seconds) {
+        let new = RateEstimator::new(self.first_rate, self.may_be_noise);
+        let RateEstimator { history, pacer, next_id, mean, round_trip, latency, last_sent, .. } = std::mem::take(self);
+        *self = RateEstimator { history, pacer, next_id, mean, round_trip, latency, last_sent, ..new };
+        (self.start_rate_at, self.wave) = (Some(now), next_id);
+        self.enter(Phase::Start, now);
     }
 
     /// Continues the start above the first level, which was no limit.

@@ -27,6 +27,10 @@ pub(super) const RESTARTS: u32 = 3;
 /// raise causes are theirs, and among fewer requests there may be none of ours.
 pub(super) const TRIED_BEFORE_RESTART: u32 = 20;
 
+/// If everything was refused for this long, the first request that is accepted begins the start anew. Within less time, others
+/// may have taken a limit that they share with us.
+pub(super) const OUTAGE: Seconds = 0.8;
+
 /// No more than the level is sent in this time, with a margin for the jitter of the network.
 pub(super) const WINDOW: Seconds = 1.0;
 pub(super) const MARGIN: Seconds = 0.01;
