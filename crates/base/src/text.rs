@@ -86,3 +86,42 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     }
     shown.into()
 }
+/// JSON in which halves of surrogate pairs, which models and cut strings leave behind, are U+FFFD.
+pub fn without_half_surrogates(json: &str) -> Cow<'_, str> {
+    if !json.contains("\\ud") && !json.contains("\\uD") {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let first = surrogate(escape);
+        let second = escape.get(6..).and_then(surrogate);
+        let taken = match (first, second) {
+            (Some(true), Some(false)) => 12,
+            (Some(_), _) => {
+                out.push_str("\\ufffd");
+                rest = escape.get(6..).unwrap_or("");
+                continue;
+            }
+            (None, _) => 2,
+        };
+        // An escaped character may be of several bytes in broken input.
+        let taken = (taken..taken + 4).find(|&n| escape.is_char_boundary(n)).unwrap_or(escape.len()).min(escape.len());
+        out.push_str(escape.get(..taken).unwrap_or(""));
+        rest = escape.get(taken..).unwrap_or("");
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+/// Whether `text` begins with an escaped surrogate: `Some(true)` for a leading, `Some(false)` for a trailing one.
+fn surrogate(text: &str) -> Option<bool> {
+    let code = u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()?;
+    match code {
+        0xD800..=0xDBFF => Some(true),
+        0xDC00..=0xDFFF => Some(false),
+        _ => None,
+    }
+}

@@ -88,7 +88,7 @@ pub struct Call {
     /// The shape of the reply, if it must be JSON.
     pub schema: Option<Arc<OutputSchema>>,
     /// The tools that are declared. For [`Operation::UseTools`] the model may call them; for [`Operation::Generate`] they
-    /// are those of a recorded session, and a call is a fault.
+    /// are the tools of a recorded session, and a call is a fault.
     pub tools: Option<ToolOffer>,
     /// How it is sent: this changes the price and not the reply.
     pub lane: Lane,

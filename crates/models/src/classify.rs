@@ -143,6 +143,17 @@ impl From<ReadFault> for AttemptError {
     }
 }
 
+/// The error inside a successful status. A router passes on the status of the provider behind it as `code`.
+pub(super) fn upstream(fault: ReadFault, body: &[u8]) -> AttemptError {
+    let value: Option<Value> = serde_json::from_slice(body).ok();
+    let code = value.as_ref().map(|value| &inner(value)["code"]);
+    let code = code.and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
+    match code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code)) {
+        Some(status) => AttemptError { message: fault.to_string(), ..classify(status, body) },
+        None => fault.into(),
+    }
+}
+
 /// Reads a reply whose status is not 2xx, in any of the shapes that servers use.
 pub(super) fn classify(status: u16, body: &[u8]) -> AttemptError {
     let value: Option<Value> = serde_json::from_slice(body).ok();

@@ -161,3 +161,17 @@ fn the_providers_word_on_retrying_stands_above_the_status() {
     auth.should_retry = Some(true);
     assert!(!auth.is_retryable());
 }
+
+#[test]
+fn an_error_in_a_200_counts_as_the_status_that_it_names() {
+    let class = |body: &str| upstream(ReadFault::Upstream("no".into()), body.as_bytes()).class;
+    for body in [r#"{"error":{"message":"quota","code":402}}"#, r#"{"error":{"message":"quota","code":"402"}}"#] {
+        assert_eq!(class(body), ErrorClass::Quota, "{body}");
+    }
+    assert_eq!(class(r#"{"error":{"message":"slow down","code":429}}"#), ErrorClass::RateLimited);
+    for body in [r#"{"error":{"message":"no"}}"#, r#"{"error":{"message":"no","code":7}}"#, "{}"] {
+        assert_eq!(class(body), ErrorClass::Transient, "{body}");
+    }
+    let fault = upstream(ReadFault::Upstream("no".into()), br#"{"error":{"message":"no","code":402}}"#);
+    assert!(!fault.is_retryable() && !fault.took_no_tokens() && fault.message.contains("answered with an error"));
+}

@@ -1,4 +1,4 @@
-//! The client: budget, rate limiters, request, and the retry loop of all calls but those of batch APIs. A successful reply
+//! The client: budget, rate limiters, request, and the retry loop of all calls except to batch APIs. A successful reply
 //! is handed to the caller to store before it is read, so that nothing that was paid for can be lost to a reading error.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::budget::{AttemptBudget, AttemptCost};
 use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, ReadFault};
-use super::classify::{AttemptError, Delivery, Throttle};
+use super::classify::{AttemptError, Delivery, Throttle, upstream};
 use super::connection::{Account, ModelConnection, ProviderConnection, shared_limits};
 use super::dialects::{self, HttpRequest};
 use super::event::{ClientEvent, ClientListener};
@@ -190,10 +190,9 @@ impl Client {
             Some(Ok(permits)) => permits,
             ended => {
                 budget.release(reservation);
-                let too_long = ended.and_then(Result::err);
-                return Err(too_long.map_or(AskFailure::Cancelled, |wait| {
-                    AskFailure::Call(self.policy.too_long(&prepared.connection.spec.name, wait).failure(counts.sent))
-                }));
+                let Some(wait) = ended.and_then(Result::err) else { return Err(AskFailure::Cancelled) };
+                let error = self.policy.waits_too_long(&prepared.connection.spec.name, wait);
+                return Err(error.failure(counts.sent).into());
             }
         };
         let (reply, ticket) = match self.attempt(prepared, counts, permits).await {
@@ -273,7 +272,14 @@ impl Client {
             Err(fault) => return Err(self.record_failure(prepared, fault, ticket, sent, &AnnouncedLimits::default())),
         };
         let announced = reply.headers.announced(reply.at);
-        if let Some(fault) = reply.refusal() {
+        if let Some(mut fault) = reply.refusal() {
+            if fault.class == ErrorClass::Auth && connection.key.is_none() {
+                let hint = word(
+                    "no key was sent: name its variable in api_key_env",
+                    "没有发送密钥：请在 api_key_env 中写明其变量名",
+                );
+                fault.hint = Some(hint.to_owned());
+            }
             return Err(self.record_failure(prepared, fault, ticket, sent, &announced));
         }
         prepared.model.limiter.succeeded(ticket, &announced);
@@ -353,6 +359,14 @@ impl PreparedCall<'_> {
         let read = dialects::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected));
         read.map_err(|fault| match fault {
             ReadFault::Truncated => truncated(&reply.usage, self.call.settings.max_output_tokens),
+            ReadFault::Upstream(_) => upstream(fault, &reply.body),
+            ReadFault::Malformed(_) if reply.body.trim_ascii_start().starts_with(b"<") => {
+                let hint = word(
+                    "the reply is a web page: does base_url name the API? It mostly ends in /v1",
+                    "回复是网页：base_url 指向 API 吗？通常以 /v1 结尾",
+                );
+                AttemptError::from(fault).with_hint(hint)
+            }
             other => other.into(),
         })
     }

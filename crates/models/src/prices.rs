@@ -27,7 +27,7 @@ pub struct Price {
     /// The factor on all of these in the flex lane; without it [`REDUCED`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flex: Option<f64>,
-    /// The same for a batch.
+    /// The factor on all of these in a batch; without it [`REDUCED`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<f64>,
 }
@@ -340,7 +340,7 @@ mod tests {
         }
 
         #[test]
-        fn no_name_is_too_odd(name in "\\PC{0,20}") {
+        fn no_name_of_a_model_panics(name in "\\PC{0,20}") {
             let _ = entry(&name);
         }
     }

@@ -35,7 +35,7 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// The error of a call that would have to wait longer than `wait_budget`.
-    pub(super) fn too_long(&self, provider: &ProviderName, wait: Duration) -> AttemptError {
+    pub(super) fn waits_too_long(&self, provider: &ProviderName, wait: Duration) -> AttemptError {
         let message = say!(
             "`{provider}` lets no request through for {} s, and a call waits {} s at most; run again later, or look at the \
              limits of the account",

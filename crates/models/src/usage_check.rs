@@ -17,7 +17,7 @@ const LONGEST_OUTPUT: u64 = 2_000_000;
 
 /// The usage to count, and what is wrong with the reported one: counts that cannot be true are replaced by estimates.
 ///
-/// `request` is the number of bytes of the request and `estimated` that of its tokens; `body` is the reply.
+/// `request` is the length of the request in bytes, `estimated` the estimate of its tokens, and `body` the reply.
 pub(super) fn checked_usage(
     reported: Usage,
     call: &Call,

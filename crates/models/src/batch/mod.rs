@@ -201,7 +201,7 @@ impl BatchClient {
         Ok(page["data"][0]["id"].as_str().map(str::to_owned))
     }
 
-    /// Creates a batch and returns its id. The headers are those of its first request.
+    /// Creates a batch, with the headers of its first request, and returns its id.
     pub async fn create(&self, nonce: &str, requests: &[BatchRequest]) -> Result<String, CreateFault> {
         let (body, headers) = match self.is_anthropic() {
             true => {
@@ -347,7 +347,7 @@ impl BatchClient {
     /// cannot be read is left out, as if it were missing.
     ///
     /// # Errors
-    /// The vendor's failure. The inner error is that of `each`, which ends the reading.
+    /// The vendor's failure. The inner error comes from `each` and ends the reading.
     pub async fn results<E>(
         &self,
         status: &BatchStatus,
@@ -387,10 +387,9 @@ impl BatchClient {
 
     /// Removes requests and results from the vendor's storage, as far as it lets us.
     pub async fn delete(&self, status: &BatchStatus) {
-        let files = status.input.iter().chain(&status.results).map(|file| format!("/files/{file}"));
         let paths: Vec<String> = match self.is_anthropic() {
             true => vec![self.batches_path(&format!("/{}", status.id))],
-            false => files.collect(),
+            false => status.input.iter().chain(&status.results).map(|file| format!("/files/{file}")).collect(),
         };
         for path in paths {
             if let Err(fault) = self.send_once(&self.exchange(Method::DELETE, &path)).await {

@@ -367,7 +367,7 @@ impl From<MessagesUsage> for Usage {
     fn from(usage: MessagesUsage) -> Usage {
         match usage.iterations.as_deref() {
             None | Some([]) => usage.whole.usage(),
-            Some(iterations) => iterations.iter().map(|i| i.usage()).reduce(sum).unwrap_or_default(),
+            Some(iterations) => iterations.iter().map(|i| i.usage()).reduce(|a, b| a + b).unwrap_or_default(),
         }
     }
 }
@@ -439,18 +439,6 @@ fn compacted(blocks: &[ContentBlock], raw: &[&RawValue]) -> Result<(String, Stri
     match block.content.as_deref().filter(|text| !text.trim().is_empty()) {
         Some(text) => Ok((text.to_owned(), format!("[{}]", raw.get()))),
         None => Err(ReadFault::Empty),
-    }
-}
-
-fn sum(a: Usage, b: Usage) -> Usage {
-    use base::units::add_known;
-    Usage {
-        input: add_known(a.input, b.input),
-        cached_input: add_known(a.cached_input, b.cached_input),
-        cache_write: add_known(a.cache_write, b.cache_write),
-        cache_write_hour: add_known(a.cache_write_hour, b.cache_write_hour),
-        output: add_known(a.output, b.output),
-        reasoning: add_known(a.reasoning, b.reasoning),
     }
 }
 

@@ -36,6 +36,7 @@ pub(crate) enum ConversationPart<'a> {
     Items(Vec<&'a RawValue>),
     /// The reply of the model in an earlier step, with the calls whose results follow.
     Reply(Vec<&'a RawValue>),
+    /// The results of its calls, in order.
     Results(&'a [CallResult]),
 }
 

@@ -8,6 +8,8 @@ mod json;
 mod request;
 mod responses;
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -16,6 +18,7 @@ use serde_json::value::RawValue;
 use crate::call::{Billing, Call, Completion, Operation, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use crate::tools::call_id;
+use base::text::without_half_surrogates;
 use base::units::{Tokens, Usage};
 use json::lenient;
 
@@ -51,6 +54,7 @@ pub fn read(
     body: &[u8],
     expected: Option<Tokens>,
 ) -> Result<Completion, ReadFault> {
+    let body = &*readable(body);
     match dialect {
         Dialect::OpenaiChat => {
             let reply = chat::open(body)?;
@@ -71,6 +75,14 @@ pub fn read(
     }
 }
 
+/// The body with whole characters: a model that stops within an emoji leaves half of it, and its reply is paid.
+fn readable(body: &[u8]) -> Cow<'_, [u8]> {
+    match std::str::from_utf8(body).map(without_half_surrogates) {
+        Ok(Cow::Owned(whole)) => Cow::Owned(whole.into_bytes()),
+        _ => Cow::Borrowed(body),
+    }
+}
+
 /// Reads what a reply is billed by, whether or not it is an answer.
 pub fn read_billing(dialect: Dialect, body: &[u8]) -> Billing {
     match dialect {
@@ -81,7 +93,7 @@ pub fn read_billing(dialect: Dialect, body: &[u8]) -> Billing {
     }
 }
 
-/// Reads the billing of a reply: every dialect has model and usage in the same place.
+/// Reads the billing of a reply. Every dialect has model, usage and tier in the same place.
 fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
     #[derive(Deserialize)]
     #[serde(bound = "U: DeserializeOwned")]
@@ -93,7 +105,7 @@ fn billing<U: DeserializeOwned + Into<Usage>>(body: &[u8]) -> Billing {
         #[serde(default, deserialize_with = "lenient")]
         service_tier: Option<String>,
     }
-    let reply = serde_json::from_slice::<BilledReply<U>>(body).ok();
+    let reply = serde_json::from_slice::<BilledReply<U>>(&readable(body)).ok();
     reply.map_or_else(Billing::default, |BilledReply { model, usage, service_tier }| Billing {
         model,
         service_tier,

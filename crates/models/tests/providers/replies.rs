@@ -126,6 +126,16 @@ fn compatible_servers_answer_in_their_own_ways() {
 }
 
 #[test]
+fn half_a_character_does_not_cost_the_reply() {
+    let cut = r#"{"finish_reason":"length","message":{"content":"blue \ud83d"}}"#;
+    assert_eq!(chat_with(cut).unwrap().text, "blue \u{fffd}");
+    let whole = r#"{"finish_reason":"stop","message":{"content":"blue \ud83d\ude00"}}"#;
+    assert_eq!(chat_with(whole).unwrap().text, "blue \u{1f600}");
+    let body = br#"{"choices":[],"usage":{"prompt_tokens":7},"note":"\udc00"}"#;
+    assert_eq!(read_billing(Dialect::OpenaiChat, body).usage.input, Some(Tokens(7)));
+}
+
+#[test]
 fn a_200_is_not_always_an_answer() {
     let router =
         r#"{"finish_reason":"error","message":{"content":""},"error":{"code":502,"message":"Provider disconnected"}}"#;

@@ -11,6 +11,7 @@ use super::conversation::ImportIssue;
 use super::detect::LogShape;
 use base::locale::word;
 use base::say;
+use base::text::without_half_surrogates;
 
 /// Longer lines are skipped: no message is that long, and the tree of one must fit in memory.
 pub(super) const LINE_LIMIT: usize = 32 << 20;
@@ -269,42 +270,6 @@ fn parse(text: &str) -> Result<Value, serde_json::Error> {
         }
         serde_json::from_str(&without_half_surrogates(text)).map_err(|_| error)
     })
-}
-
-fn without_half_surrogates(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        let (before, escape) = rest.split_at(at);
-        out.push_str(before);
-        let first = surrogate(escape);
-        let second = escape.get(6..).and_then(surrogate);
-        let taken = match (first, second) {
-            (Some(true), Some(false)) => 12,
-            (Some(_), _) => {
-                out.push_str("\\ufffd");
-                rest = escape.get(6..).unwrap_or("");
-                continue;
-            }
-            (None, _) => 2,
-        };
-        // An escaped character may be of several bytes in broken input.
-        let taken = (taken..taken + 4).find(|&n| escape.is_char_boundary(n)).unwrap_or(escape.len()).min(escape.len());
-        out.push_str(escape.get(..taken).unwrap_or(""));
-        rest = escape.get(taken..).unwrap_or("");
-    }
-    out.push_str(rest);
-    out
-}
-
-/// Whether `text` begins with an escaped surrogate: `Some(true)` for a leading, `Some(false)` for a trailing one.
-fn surrogate(text: &str) -> Option<bool> {
-    let code = u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()?;
-    match code {
-        0xD800..=0xDBFF => Some(true),
-        0xDC00..=0xDFFF => Some(false),
-        _ => None,
-    }
 }
 
 /// The text up to the last complete value before `damage`, with the open brackets closed.
