@@ -183,7 +183,8 @@ pub(super) fn openai_calls(message: &Value, draft: &mut ConversationDraft) -> Ve
 }
 
 fn openai_call(call: &Value, draft: &mut ConversationDraft) -> ToolCall {
-    let function = call.get("function").filter(|function| function.is_object()).unwrap_or(call);
+    let nested = ["function", "custom"].into_iter().find_map(|key| call.get(key).filter(|inner| inner.is_object()));
+    let function = nested.unwrap_or(call);
     let name = [str_of(function, "name"), str_of(call, "function")].into_iter().find(|name| !name.is_empty());
     let given = ["arguments", "args", "input", "parameters"].into_iter().find_map(|key| function.get(key));
     let id = ["id", "call_id"].into_iter().map(|key| str_of(call, key)).find(|id| !id.is_empty());

@@ -347,6 +347,8 @@ struct Pairing {
     called: HashMap<String, Vec<usize>>,
     answered: HashMap<String, Vec<usize>>,
     seen: HashSet<String>,
+    /// The last number that each repeated id got.
+    numbers: HashMap<String, usize>,
 }
 
 impl Pairing {
@@ -361,7 +363,8 @@ impl Pairing {
                 answered.entry(id.clone()).or_default().push(index);
             }
         }
-        Pairing { entries: entries.into_iter().map(Some).collect(), called, answered, seen: HashSet::new() }
+        let entries = entries.into_iter().map(Some).collect();
+        Pairing { entries, called, answered, seen: HashSet::new(), numbers: HashMap::new() }
     }
 
     /// Emits all entries in order, and returns the index of the message at which each entry begins.
@@ -417,10 +420,10 @@ impl Pairing {
     fn unique(&mut self, id: &str) -> String {
         let base = if id.is_empty() { "call" } else { id };
         let mut unique = base.to_owned();
-        let mut number = 2;
         while !self.seen.insert(unique.clone()) {
+            let number = self.numbers.entry(base.to_owned()).or_insert(1);
+            *number += 1;
             unique = format!("{base}_{number}");
-            number += 1;
         }
         unique
     }

@@ -11,9 +11,11 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let stem = records.stem();
     let mut chats = Vec::new();
     let mut chat = AiderChat::new(stem.clone());
+    let mut is_history = false;
     while let Some(line) = records.next_text() {
         let line = line.trim_end_matches(['\n', '\r']);
         if line.starts_with(CHAT) {
+            is_history = true;
             let next = AiderChat::new(format!("{stem}-{}", chats.len() + 1));
             chats.push(std::mem::replace(&mut chat, next).finish());
         } else {
@@ -21,7 +23,8 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         }
     }
     chats.push(chat.finish());
-    chats
+    // Any other text would be one long message.
+    if is_history { chats } else { Vec::new() }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::content::{
     is_true, list_at, list_of, non_empty, number_at, str_at, str_of, text_of, time_of, tokens_at,
 };
-use super::super::conversation::DropReason;
+use super::super::conversation::{CompactionKind, DropReason};
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use super::anthropic::blocks_of;
@@ -187,6 +187,12 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
     let is_summary = is_true(record, "isCompactSummary");
     if is_summary && draft.len() > 0 {
         let text = text_of(content, draft);
+        // Older versions write the summary without a boundary before it.
+        let is_noted =
+            draft.last_compaction().is_some_and(|last| last.kind == CompactionKind::Summary && last.summary.is_none());
+        if !is_noted {
+            draft.note_compaction(None);
+        }
         draft.add_summary(&text);
         return false;
     }
@@ -211,7 +217,7 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
 /// The kind of a text that the tool inserted; `None` for a text of the person.
 fn kind_of_injected(text: &str) -> Option<&'static str> {
     const STARTS: [(&str, &str); 4] = [
-        ("Caveat:", "caveat about local commands"),
+        ("Caveat: The messages below", "caveat about local commands"),
         ("<local-command-caveat>", "caveat about local commands"),
         ("<local-command-stdout>", "output of a local command"),
         ("<local-command-stderr>", "output of a local command"),

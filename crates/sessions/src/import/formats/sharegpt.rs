@@ -47,7 +47,11 @@ fn read_turn(turn: &Value, draft: &mut ConversationDraft) {
 fn read_reply(value: &str, draft: &mut ConversationDraft) {
     let (text, _) = without_blocks(value, "think");
     let (text, calls) = without_blocks(&text, "tool_call");
-    let calls = calls.iter().flat_map(|call| written_calls(call, draft)).collect();
+    let calls = calls.iter().flat_map(|call| match written_calls(call, draft) {
+        read if read.is_empty() => vec![call_as_written(call, draft)],
+        read => read,
+    });
+    let calls = calls.collect();
     draft.add_reply(text.trim(), calls);
 }
 
@@ -79,6 +83,12 @@ fn written_calls(text: &str, draft: &mut ConversationDraft) -> Vec<ToolCall> {
         ToolCall::new(draft.new_id(), name, arguments(call.get("arguments").or_else(|| call.get("parameters"))))
     });
     calls.collect()
+}
+
+/// A call that is not JSON, such as Qwen's `<function=NAME>`: its arguments stay as written.
+fn call_as_written(text: &str, draft: &mut ConversationDraft) -> ToolCall {
+    let name = text.split_once("<function=").and_then(|(_, rest)| rest.split(['>', '\n']).next());
+    ToolCall::new(draft.new_id(), name.filter(|name| !name.is_empty()).unwrap_or("unknown"), text.trim())
 }
 
 /// The text without its `<tag>` blocks, and what was in them. A block that never ends is text.

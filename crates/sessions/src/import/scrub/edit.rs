@@ -43,13 +43,16 @@ pub(super) fn joined(text: &str) -> Cow<'_, str> {
         return text.into();
     }
     let mut out = String::with_capacity(text.len());
-    for (at, c) in text.char_indices() {
-        let after = text.get(at..).unwrap_or_default().chars().find(|c| !WIDTHLESS.contains(c));
-        let is_in_ascii = [out.chars().next_back(), after].iter().all(|c| c.is_some_and(|c| c.is_ascii_graphic()));
-        if !(WIDTHLESS.contains(&c) && is_in_ascii) {
-            out.push(c);
+    let mut rest = text;
+    while let Some((before, run)) = rest.find(WIDTHLESS).map(|at| rest.split_at(at)) {
+        out.push_str(before);
+        rest = run.trim_start_matches(WIDTHLESS);
+        let beside = [out.chars().next_back(), rest.chars().next()];
+        if !beside.iter().all(|c| c.is_some_and(|c| c.is_ascii_graphic())) {
+            out.push_str(run.strip_suffix(rest).unwrap_or(run));
         }
     }
+    out.push_str(rest);
     out.into()
 }
 

@@ -14,15 +14,18 @@ pub(super) const USER: &str = "user";
 /// The address of the sessions that ship with the program.
 pub(super) const ADDRESS: &str = "contributor@example.com";
 
-/// `/home/NAME`, `/Users/NAME`, `C:\Users\NAME`, also with doubled slashes; not the end of a longer path.
+/// `/home/NAME`, `/Users/NAME`, `C:\Users\NAME`, `/mnt/c/Users/NAME`, also with doubled slashes; not the end of a longer
+/// path.
 static HOME: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(^|[^A-Za-z0-9_.~-]|file://|[A-Za-z]:|\\[nrt])((?:/home|/Users|/var/home|[/\\]{1,4}Users|[/\\]{1,4}Documents and Settings)[/\\]{1,4})([A-Za-z0-9][A-Za-z0-9._-]*)",
+        r"(^|[^A-Za-z0-9_.~-]|file://|[A-Za-z]:|[A-Za-z]%3[Aa]|(?:^|[^A-Za-z0-9_.~/-])(?:/mnt)?/[A-Za-z]|\\[nrt])((?:/home|/Users|/var/home|[/\\]{1,4}Users|[/\\]{1,4}Documents and Settings)[/\\]{1,4})([\p{Latin}0-9][\p{Latin}\p{M}0-9._-]*)",
     )
 });
 /// The same in names of folders that stand for paths.
 static ENCODED_HOME: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(^|[^A-Za-z0-9-]|\\[nrt])(-{1,2}(?:home|Users|C--Users)-|[A-Za-z]--Users-)([A-Za-z0-9_.]+)")
+    pattern(
+        r"(^|[^A-Za-z0-9-]|\\[nrt])(-{1,2}(?:home|Users|C--Users|mnt-[a-z]-Users)-|[A-Za-z]--Users-)([A-Za-z0-9_.]+)",
+    )
 });
 static EMAIL: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9](?:[A-Za-z0-9-]*\.)+[A-Za-z]{2,24}"));
@@ -54,6 +57,9 @@ const FILE_ENDINGS: [&str; 22] = [
     "png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "css", "scss", "js", "mjs", "ts", "tsx", "jsx", "json", "py",
     "rs", "md", "html", "yaml", "yml", "service",
 ];
+
+/// The most bytes of a URL before the host.
+const LONGEST_LOGIN: usize = 512;
 
 /// Replaces account names in home folders, and passes them to `seen`.
 pub(super) fn replace_homes<'a>(text: &'a str, seen: &mut BTreeSet<String>, count: &mut usize) -> Cow<'a, str> {
@@ -103,8 +109,10 @@ pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> boo
         ["example.com", "example.org", "example.net"].iter().any(|d| lower == *d || lower.ends_with(&format!(".{d}")));
     let reserved = matches!(ending, "example" | "test" | "invalid" | "localhost");
     let remote = after.starts_with(':') && matches!(local, "git" | "hg");
-    let run = before.rsplit(|c: char| c.is_whitespace() || "\"'`<>()".contains(c)).next();
-    let url = run.is_some_and(|run| run.contains("://"));
+    // Only before the first slash of a URL an address is its login. A login is short: a list of addresses may be long.
+    let near = before.get(before.floor_char_boundary(before.len().saturating_sub(LONGEST_LOGIN))..).unwrap_or("");
+    let run = near.rsplit(|c: char| c.is_whitespace() || !c.is_ascii() || "\"'`<>()|,;".contains(c)).next();
+    let url = run.and_then(|run| run.rsplit_once("://")).is_some_and(|(_, rest)| !rest.contains(['/', '?', '#']));
     !(example || reserved || remote || url || FILE_ENDINGS.contains(&ending) || local == "git")
 }
 
@@ -209,6 +217,8 @@ mod tests {
         assert_eq!(home(r"C:\Users\Jane\x and C:\\Users\\Jane\\x"), r"C:\Users\user\x and C:\\Users\\user\\x");
         assert_eq!(home("file:///home/jdoe/a \\n/home/jdoe"), "file:///home/user/a \\n/home/user");
         assert_eq!(home("projects/-Users-jdoe-work-repo"), "projects/-Users-user-work-repo");
+        assert_eq!(home("cd /mnt/c/Users/jdoe/x; ls /c/Users/jdoe"), "cd /mnt/c/Users/user/x; ls /c/Users/user");
+        assert_eq!(home("file:///c%3A/Users/jdoe/x /home/josé/x"), "file:///c%3A/Users/user/x /home/user/x");
         assert_eq!(home(r"a\n-Users-jdoe-x"), r"a\n-Users-user-x");
         assert_eq!(home("--home-jdoe-repo--"), "--home-user-repo--");
         assert_eq!(home("src/home/index.ts https://x.org/home/start"), "src/home/index.ts https://x.org/home/start");
@@ -219,6 +229,9 @@ mod tests {
         let scrub = |text: &str| replace_addresses(text, &mut 0).into_owned();
         assert_eq!(scrub("Author: Jane Doe <jane@corp.io>"), "Author: user <contributor@example.com>");
         assert_eq!(scrub("mail jane@corp.io, a@example.com"), "mail contributor@example.com, a@example.com");
+        assert_eq!(scrub("1,https://x.org/a,jane@corp.io"), "1,https://x.org/a,contributor@example.com");
+        assert_eq!(scrub("见https://x.org，问jane@corp.io"), "见https://x.org，问contributor@example.com");
+        assert_eq!(scrub("https://x.org/?to=jane@corp.io"), "https://x.org/?to=contributor@example.com");
         for text in ["git@github.com:o/r.git", "icon@2x.png", "pkg@1.2.3", "redis://u@cache.corp.io/0"] {
             assert_eq!(scrub(text), text);
         }
