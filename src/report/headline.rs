@@ -137,7 +137,7 @@ impl Measure {
 }
 
 fn level_sentence(levels: &MainLevels, measure: Measure, tr: &Translation) -> String {
-    let MainLevels { best, indistinguishable, lower, .. } = levels;
+    let MainLevels { best, indistinguishable, lower, fixtures } = levels;
     let (name, value) = (&best.method, measure.value(best.value));
     let interval = best.ci95.map(|ci| measure.interval(ci, tr.locale));
     let value = match &interval {
@@ -150,7 +150,16 @@ fn level_sentence(levels: &MainLevels, measure: Measure, tr: &Translation) -> St
         .map(|part| tr.locale.pick(format!(" with {part} of its tokens"), format!("，词元为其 {part}")))
         .unwrap_or_default();
     if interval.is_none() {
-        text += tr.locale.pick(" on one fixture, which shows no order", "，只有一个样本，不能排序");
+        text += &match (measure, *fixtures) {
+            // a retention lacks its interval on one fixture alone
+            (Measure::Retention, _) | (_, 0 | 1) => {
+                tr.locale.pick(" on one fixture, which shows no order", "，只有一个样本，不能排序").to_owned()
+            }
+            (_, several) => tr.locale.pick(
+                format!(", the same on {several} fixtures, which shows no order"),
+                format!("，{several} 个样本都相同，不能排序"),
+            ),
+        };
     }
     text += &others(indistinguishable, measure, tr, ["not distinguishable from it", "与其无法区分"]);
     text += &others(lower, measure, tr, ["lower", "更低"]);
@@ -201,8 +210,11 @@ const NAMED: usize = 2;
 fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String {
     let mut shown: Vec<String> = confirmed_losses(change, tr).into_iter().collect();
     shown.extend(change.mean.iter().map(|mean| mean_phrase(mean, tr)));
-    let methods: Vec<&MethodChange> =
-        change.methods.iter().filter(|method| change.mean.is_none() || method.measure != OVERALL).collect();
+    // Beside a verdict on the mean, scores without one say nothing more.
+    let is_shown = |method: &&MethodChange| {
+        change.mean.is_none() || method.measure != OVERALL || method.verdict != Verdict::NoEvidence
+    };
+    let methods: Vec<&MethodChange> = change.methods.iter().filter(is_shown).collect();
     shown.extend(methods.iter().take(NAMED).map(|method| method_phrase(method, tr)));
     let more = methods.len().saturating_sub(NAMED);
     shown.extend((more > 0).then(|| tr.locale.pick(format!("{more} more"), format!("另有 {more} 个"))));
@@ -217,7 +229,11 @@ fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String 
     parts.join(tr.locale.pick("; ", "；")) + tr.locale.pick(".", "。")
 }
 
-/// `anchored −0.75 (95%: −1.01 to −0.49)`, with the number of tries where it improved.
+/// What the needed-later recall is called in [`MethodChange::measure`].
+const NEEDED: &str = "needed";
+
+/// `anchored −0.75 (95%: −1.01 to −0.49)`, with the number of tries where it improved. A needed-later recall is
+/// named as such.
 fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
     let why = match method.reason {
         Some(NoEvidenceReason::Correction) if method.tried.is_some_and(|tried| tried > 1) => {
@@ -225,6 +241,9 @@ fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
             tr.locale.pick(format!(", not significant after {tries}"), format!("（{tries}后不显著）"))
         }
         Some(NoEvidenceReason::JudgeDrift) => tr.locale.pick(", judge drift", "（评审漂移）").to_owned(),
+        Some(NoEvidenceReason::FewClusters) => {
+            tr.locale.pick(" (too few fixtures for a test)", "（样本太少，无法检验）").to_owned()
+        }
         _ => String::new(),
     };
     let dimension = Dimension::ALL.into_iter().find(|dimension| dimension.name() == method.measure);
@@ -232,7 +251,9 @@ fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
         let label = dimension.label(tr.locale);
         tr.locale.pick(format!(" in {label}"), format!(" 的{label}"))
     });
-    let (name, of) = (&method.method, of.unwrap_or_default());
+    let recall = (method.measure == NEEDED)
+        .then(|| tr.locale.pick(" in needed-later recall".to_owned(), " 的后续所需召回".to_owned()));
+    let (name, of) = (&method.method, of.or(recall).unwrap_or_default());
     format!("{name}{of} {}{}{why}", signed(method.difference), figures(method, tr))
 }
 
@@ -320,6 +341,10 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
         let names = change.less_reliable.join(", ");
         tr.locale.pick(format!("more failures of {names}"), format!("{names} 失败更多"))
     });
+    let newly_failing = (!change.newly_failing.is_empty()).then(|| {
+        let names = change.newly_failing.join(", ");
+        tr.locale.pick(format!("new failures of {names}"), format!("{names} 有新的失败"))
+    });
     let tokens = change.tokens.filter(|tokens| tokens.abs() >= MIN_TOKEN_CHANGE).map(|tokens| {
         let part = percent(tokens.abs());
         let (english, chinese) = if tokens < 0.0 { ("fewer", "减少") } else { ("more", "增加") };
@@ -335,6 +360,7 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
     [
         unconfirmed_losses(change, tr),
         less_reliable,
+        newly_failing,
         count_methods(
             change.no_evidence,
             ["method without evidence", "methods without evidence"],

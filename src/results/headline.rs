@@ -97,13 +97,16 @@ pub struct MainLevels {
 pub struct MainChange {
     /// What it is compared with.
     pub baseline: String,
-    /// Methods with a verdict, and dimensions that regressed although the method's `overall` did not; if there are
-    /// none, the methods that changed. Regressions come first, then the largest differences.
+    /// Methods with a verdict, and dimensions or needed-later recalls that regressed although the method's `overall` did
+    /// not; if there are none, the methods that changed. Regressions come first, then the largest differences.
     pub methods: Vec<MethodChange>,
-    /// The mean over the methods that changed, if it has a verdict and no method has one.
+    /// The mean over the methods that changed, if it has a verdict that no method has.
     pub mean: Option<MethodChange>,
     /// Methods that fail more often than in the baseline.
     pub less_reliable: Vec<String>,
+    /// Other methods with a chain that fails now and did not fail in the baseline.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub newly_failing: Vec<String>,
     /// Constraints of the user that contexts of the baseline have and most of this side lost.
     pub constraints_lost: Vec<ConstraintLoss>,
     /// How many methods changed without a verdict and are not in `methods`.
@@ -131,7 +134,7 @@ pub struct MainChange {
 pub struct MethodChange {
     /// The method; for the mean, the number of methods.
     pub method: String,
-    /// `overall`, the id of a dimension, or `needed` where nothing was graded.
+    /// `overall`, the id of a dimension, or `needed`: where nothing was graded, or where that regressed besides.
     pub measure: String,
     /// In points, or as a share for `needed`.
     pub difference: f64,

@@ -1,8 +1,9 @@
 //! Summaries against numbers computed by hand.
 
+use super::aggregates::contexts::fakes::context;
 use super::fakes::{design, model_info, row};
 use super::*;
-use crate::action::StageName;
+use crate::action::{ActionKey, Digest, StageName};
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{AnswerWhenLost, Depth, FactClass, FactOutcome};
 use crate::pipeline::Place;
@@ -334,6 +335,23 @@ fn distinct_actions_are_paid_once_and_an_unknown_price_stays_unknown() {
     let usd = &found.methods.get("mine").unwrap().economy.usd;
     assert_eq!(usd.get(&StageName::Compress), Some(&Some(0.01)));
     assert_eq!(usd.get(&StageName::Judge), Some(&None));
+}
+
+#[test]
+fn a_compression_from_which_nothing_was_graded_is_paid_too() {
+    let manifest = manifest(&[("mine", "extract")], &[("f1", 1), ("f2", 1)], 1);
+    let graded = row("f1", "mine", 1, &[(ACCURACY, 4.0)]);
+    let of = |fixture: &str, key, usd| ContextFigures {
+        method: "mine".into(),
+        key,
+        usd: Some(usd),
+        ..context(fixture, 1, 1, 0.5)
+    };
+    let contexts =
+        vec![of("f1", graded.keys.compress, 0.01), of("f2", ActionKey(Digest::hash("its answers failed")), 0.5)];
+    let set = ResultSet::gather(manifest, [Ok(graded)]).unwrap().with_contexts(contexts);
+    let usd = &summarize(&set, None).methods["mine"].economy.usd;
+    assert_eq!(usd.get(&StageName::Compress), Some(&Some(0.51)));
 }
 
 #[test]

@@ -317,7 +317,8 @@ fn judge(
 fn unproven(estimate: &Estimate) -> NoEvidenceReason {
     if estimate.p.is_some_and(|p| p <= ALPHA) {
         NoEvidenceReason::Correction
-    } else if estimate.degenerate {
+    } else if estimate.degenerate && (estimate.floored || estimate.p.is_none() || estimate.center == 0.0) {
+        // otherwise the noise of the other methods decided
         NoEvidenceReason::Degenerate
     } else {
         NoEvidenceReason::Noise

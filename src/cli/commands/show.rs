@@ -206,13 +206,15 @@ impl Page<'_> {
         let row = &self.selected.row;
         self.section(text, word("Expected facts", "预期事实"), "");
         if row.facts.is_empty() {
-            self.note(
-                text,
+            let why = if row.fabricated.is_some() {
                 word(
                     "none: the transcript does not contain the answer, and a correct answer says so",
                     "无：会话记录中没有答案，正确的回答应如实说明",
-                ),
-            );
+                )
+            } else {
+                word("none: the bank names no facts of the answer", "无：题库没有给出答案的事实")
+            };
+            self.note(text, why);
         }
         let width = row.facts.iter().map(|fact| fact.fact.chars().count()).max().unwrap_or(0).min(48);
         for fact in &row.facts {

@@ -47,7 +47,7 @@ pub struct IdenticalContexts {
     pub settings: Vec<String>,
 }
 
-pub(super) fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
+pub(in crate::results) fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
     set.contexts.iter().filter(|context| context.method == method).collect()
 }
 
@@ -116,7 +116,23 @@ fn fixture_means(contexts: &[&ContextFigures], of: impl Fn(&ContextFigures) -> O
 
 /// What a compression of a method costs, at the points that count for its recall.
 pub(in crate::results) fn compression_cost(set: &ResultSet, method: &str) -> CompressionCost {
-    let counted = counted_points(set);
+    cost_at(set, method, &counted_points(set))
+}
+
+/// What a compression costs on either side of a comparison, at the points that both sides compressed; of these at the
+/// points that count on both, if there are any.
+pub(in crate::results) fn paired_compression_costs<'s>(sides: [(&'s ResultSet, &'s str); 2]) -> [CompressionCost; 2] {
+    let [(own, _), (other, _)] = sides;
+    let [a, b] = sides.map(|(set, method)| contexts(set, method).into_iter().map(at).collect::<BTreeSet<_>>());
+    let mut common = &a & &b;
+    common.retain(|(fixture, _)| have_same_points(own, other, fixture));
+    let counted = &(&counted_points(own) & &counted_points(other)) & &common;
+    let points = if counted.is_empty() { common } else { counted };
+    sides.map(|(set, method)| cost_at(set, method, &points))
+}
+
+/// What a compression of a method costs at these points.
+fn cost_at(set: &ResultSet, method: &str, counted: &BTreeSet<PointAt<'_>>) -> CompressionCost {
     let mut compressed = contexts(set, method);
     compressed.retain(|context| counted.contains(&at(context)));
     let uncompressed = set.not_compressed.iter().flat_map(|set| contexts(set, method));
@@ -166,7 +182,7 @@ pub(in crate::results) fn have_same_contexts(sides: [(&ResultSet, &str); 2]) -> 
 }
 
 /// Whether two sets have a fixture with the same messages and points.
-pub(super) fn have_same_points(own: &ResultSet, other: &ResultSet, fixture: &str) -> bool {
+pub(in crate::results) fn have_same_points(own: &ResultSet, other: &ResultSet, fixture: &str) -> bool {
     let both = own.design().fixture(fixture).zip(other.design().fixture(fixture));
     both.is_some_and(|(own, other)| {
         (own.digests.transcript, own.digests.points) == (other.digests.transcript, other.digests.points)

@@ -7,7 +7,7 @@ use crate::judge::Dimension;
 use crate::measure::FactClass;
 use crate::results::fakes::{design, row};
 use crate::results::*;
-use stats::{NoEvidenceReason, Verdict};
+use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 /// The texts are not known, so an edit has no lines.
 const NO_LINES: fn(&str, &Digest, &Digest) -> TextEdit = |path, _, _| TextEdit::unknown(path);
@@ -340,6 +340,19 @@ fn without_a_judge_a_lost_constraint_is_a_warning() {
     let found = compare(side(&lost), side(&kept), ComparisonScope::All, &NO_LINES).unwrap();
     assert!(regressions(&found).is_empty());
     assert_eq!(unconfirmed_losses(&found).len(), 4);
+}
+
+#[test]
+fn a_recall_that_regressed_beside_a_better_score_makes_the_result_mixed() {
+    let (a, b) = (set("a", &A), set("b", &B));
+    let mut found = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
+    let mine = found.methods.get_mut("mine").unwrap();
+    let overall = mine.overall.as_mut().unwrap();
+    overall.verdict = Verdict::Improved;
+    mine.needed = Some(DifferenceTest { verdict: Verdict::Regressed, ..*overall });
+    let MainResult::Mixed(change) = main_result(&summarize(&a, Some(found)), &a.manifest) else { panic!("not mixed") };
+    let measures: Vec<&str> = change.methods.iter().map(|method| method.measure.as_str()).collect();
+    assert_eq!(measures, ["needed", "overall"]);
 }
 
 /// Compares a side whose method failed these chains with one that failed none.

@@ -5,8 +5,10 @@ use serde::Serialize;
 use super::changes::ComparedVariants;
 use crate::measure::DEFAULT_PROBES;
 use crate::results::aggregates::answers::Answers;
-use crate::results::aggregates::contexts::compression_cost;
+use crate::results::aggregates::contexts::paired_compression_costs;
 use crate::results::aggregates::economy::tokens_of_task;
+use crate::results::result_set::ResultSet;
+use crate::results::result_set::selection::Subset;
 
 /// A figure on both sides; null where it is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -45,10 +47,13 @@ pub struct CostChanges {
 
 impl CostChanges {
     pub(super) fn from_matched(matched: &ComparedVariants<'_>) -> CostChanges {
-        let (judged, baseline) = (matched.probes.keys().copied().collect(), matched.probes.values().copied().collect());
+        let own = answered(matched.judged, matched.pair.a.place);
+        let other = answered(matched.baseline, matched.pair.b.place);
+        let both = matched.probes.iter().filter(|(a, b)| own.contains(a) && other.contains(b));
+        let (judged, baseline): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
         let after = Answers::new(matched.judged, matched.pair.a.place, &judged);
         let before = Answers::new(matched.baseline, matched.pair.b.place, &baseline);
-        let [paid, paid_before] = matched.methods().map(|(set, method)| compression_cost(set, method));
+        let [paid, paid_before] = paired_compression_costs(matched.methods());
         CostChanges {
             tokens: CostChange {
                 before: before.context_tokens().map(|tokens| tokens.center).or(paid_before.tokens),
@@ -62,4 +67,9 @@ impl CostChanges {
             seconds: CostChange { before: paid_before.seconds, after: paid.seconds },
         }
     }
+}
+
+/// The probes of a variant that were answered.
+fn answered(set: &ResultSet, variant: usize) -> Subset {
+    set.answers(variant).iter().map(|measured| measured.at.probe).collect()
 }

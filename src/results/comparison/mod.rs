@@ -21,7 +21,7 @@ use self::lost_constraints::{LostConstraint, lost_constraints};
 use self::reliability::{ChainPairs, Reliability};
 use self::values::{Comparison, MethodComparison};
 use super::Ordered;
-use super::aggregates::contexts::{compression_cost, have_same_contexts};
+use super::aggregates::contexts::{have_same_contexts, paired_compression_costs};
 use super::aggregates::excluded::excluded_of;
 use super::aggregates::needed::paired_recall;
 use super::files::edits::{FindTextEdit, MethodEdits, method_edits, pipeline_edits};
@@ -215,7 +215,7 @@ impl<'s> PairRow<'s> {
         let (after, before) = (matched.pair.a, matched.pair.b);
         let sides = matched.methods();
         let needed = paired_recall(sides);
-        let tokens = sides.map(|(set, method)| compression_cost(set, method).tokens);
+        let tokens = paired_compression_costs(sides).map(|cost| cost.tokens);
         let unequal_tokens = match tokens {
             [Some(own), Some(other)] => {
                 (needed.is_some() && (own - other).abs() > SIZE_TOLERANCE * own.min(other)).then_some([own, other])

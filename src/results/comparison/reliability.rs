@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::changes::ComparedVariants;
+use crate::results::aggregates::contexts::{contexts, have_same_points};
 use crate::results::files::design::MethodInfo;
 use crate::results::files::failure::{Blame, FailedAction};
 use crate::results::result_set::{ResultSet, VariantRef};
@@ -72,10 +73,8 @@ pub(in crate::results) struct ChainPairs<'s> {
 
 impl<'s> ChainPairs<'s> {
     pub(in crate::results) fn from_matched(matched: &ComparedVariants<'s>) -> ChainPairs<'s> {
-        let places = matched.probes.keys().filter_map(|probe| matched.judged.scores.fixture_of(*probe));
-        let names = places.filter_map(|place| matched.judged.fixture_name(place));
         let mut fixtures: BTreeMap<&str, (Chains<'_>, Chains<'_>)> =
-            names.map(|name| (name, Default::default())).collect();
+            common_fixtures(matched).into_iter().map(|name| (name, Default::default())).collect();
         let (mut own, mut other) = (chains(matched.judged, &matched.pair.a), chains(matched.baseline, &matched.pair.b));
         for (name, sides) in &mut fixtures {
             *sides = (own.remove(name).unwrap_or_default(), other.remove(name).unwrap_or_default());
@@ -112,7 +111,12 @@ impl<'s> ChainPairs<'s> {
     fn newly_failing(&self) -> Vec<FailedChain> {
         let mut chains = Vec::new();
         for (fixture, (own, base)) in self.fixtures.iter().filter(|(_, (_, base))| !base.failed.contains_key(&None)) {
-            let new = own.failed.iter().filter(|(run, _)| !base.failed.contains_key(run));
+            // One compression for all runs is not new where the baseline failed in each of its runs.
+            let fails_always = !base.failed.is_empty() && base.failed.len() == base.observed.len();
+            let new = own.failed.iter().filter(|(run, _)| match run {
+                Some(_) => !base.failed.contains_key(run),
+                None => !fails_always,
+            });
             chains.extend(new.map(|(run, failure)| FailedChain {
                 fixture: (*fixture).to_owned(),
                 run: *run,
@@ -123,17 +127,34 @@ impl<'s> ChainPairs<'s> {
     }
 }
 
+/// The fixtures with probes that both sides asked; where nothing is asked, those with the same points.
+fn common_fixtures<'s>(matched: &ComparedVariants<'s>) -> Vec<&'s str> {
+    let (judged, baseline) = (matched.judged, matched.baseline);
+    if matched.pair.a.answerer.is_none() {
+        let names = judged.design().fixtures.iter().map(|fixture| fixture.name.as_str());
+        return names.filter(|name| have_same_points(judged, baseline, name)).collect();
+    }
+    let places = matched.probes.keys().filter_map(|probe| judged.scores.fixture_of(*probe));
+    places.filter_map(|place| judged.fixture_name(place)).collect()
+}
+
 /// The chain of a run: the run itself, or `None` if one compression serves all runs.
 fn chain_of(method: &MethodInfo, run: u32) -> Option<u32> {
     (!method.deterministic).then_some(run)
 }
 
-/// The chains of a variant, by fixture. A chain was run if it failed, or if one of its cells was judged.
+/// The chains of a variant, by fixture. A chain was run if it failed, or if one of its cells was judged; where nothing
+/// is answered, if its context was made.
 fn chains<'s>(set: &'s ResultSet, own: &VariantRef<'_>) -> BTreeMap<&'s str, Chains<'s>> {
     let mut fixtures: BTreeMap<&str, Chains<'_>> = BTreeMap::new();
     for grade in set.grades(own.place) {
         if let Some(fixture) = set.scores.fixture_of(grade.at.probe).and_then(|place| set.fixture_name(place)) {
             fixtures.entry(fixture).or_default().observed.insert(chain_of(own.method, grade.at.run));
+        }
+    }
+    if own.answerer.is_none() {
+        for context in contexts(set, &own.method.name) {
+            fixtures.entry(&context.fixture).or_default().observed.insert(chain_of(own.method, context.run));
         }
     }
     for failure in set.manifest.failures.iter().filter(|failure| failure.blame == Blame::Method) {

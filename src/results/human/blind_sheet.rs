@@ -1,8 +1,9 @@
 //! A sheet of answers for people to grade, without the names of methods, models, runs and judges.
 //!
-//! The id of an answer is a short digest of its place, which reveals nothing to the grader. The lines are in the order
-//! of these ids, which mixes the methods. `judge agreement` finds the places again from the results. Ceiling and floor
-//! are left out, as in the comparison. An answer that several places share occurs once.
+//! The id of an answer is a short digest of its place and its text, which reveals nothing to the grader, and which no
+//! other answer in this place has. The lines are in the order of these ids, which mixes the methods. `judge agreement`
+//! finds the places again from the results. Ceiling and floor are left out, as in the comparison. An answer that several
+//! places share occurs once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,7 @@ const HEADING: [&str; 7] = ["id", "dimension", "score", "question", "expected_fa
 pub(super) fn answer_id(row: &Row) -> String {
     let mut builder = DigestBuilder::new("answer of a blind sheet");
     builder.field("fixture", &row.fixture).field("method", &row.method).field("probe", &row.probe);
-    builder.field("answerer", &row.answerer);
+    builder.field("answerer", &row.answerer).field("answer", &row.answer);
     for number in [row.point, row.run, row.answer_n] {
         builder.field("number", number.to_le_bytes());
     }
@@ -65,4 +66,18 @@ fn write_sheet(design: &Design, answers: impl Iterator<Item = (String, Row)>) ->
 
 fn question<'d>(design: &'d Design, row: &Row) -> &'d str {
     design.probe(&row.fixture, row.point, &row.probe).map_or("", |probe| &probe.question)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::fakes::row;
+
+    #[test]
+    fn an_id_belongs_to_a_place_and_to_the_answer_in_it() {
+        let answer = row("f1", "mine", 1, &[]);
+        assert_eq!(answer_id(&answer), answer_id(&answer.clone()));
+        assert_ne!(answer_id(&answer), answer_id(&Row { answer: "another".into(), ..answer.clone() }));
+        assert_ne!(answer_id(&answer), answer_id(&Row { run: 2, ..answer.clone() }));
+    }
 }

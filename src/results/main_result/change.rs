@@ -20,6 +20,9 @@ pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainR
     main.result(Some(AnswererAgreement { same: same + 1, of: answerers.len() }))
 }
 
+/// What the needed-later recall is called in [`MethodChange::measure`].
+const NEEDED: &str = "needed";
+
 /// Whether anything got better, whether anything got worse, and whether anything changed at all.
 type Trend = (bool, bool, bool);
 
@@ -53,6 +56,7 @@ impl<'c> ComparedMethods<'c> {
         let is_worse_elsewhere = self.methods.iter().any(|(_, compared)| {
             compared.reliability.regressed
                 || compared.dimensions.values().any(is_regressed)
+                || compared.needed.as_ref().is_some_and(is_regressed)
                 || compared.constraints_lost.iter().any(|lost| lost.is_confirmed)
         });
         let is_changed = self.methods.iter().any(|(_, compared)| is_changed(compared));
@@ -79,7 +83,7 @@ impl<'c> ComparedMethods<'c> {
             self.tests().filter(|(_, test)| test.verdict != Verdict::NoEvidence).map(|(name, _)| name).collect();
         let changed: Vec<&String> =
             self.methods.iter().filter(|(_, compared)| is_changed(compared)).map(|(name, _)| *name).collect();
-        let mut methods = self.worse_dimensions();
+        let mut methods = self.worse_elsewhere();
         let shown = if with_verdict.is_empty() && methods.is_empty() { &changed } else { &with_verdict };
         methods
             .extend(self.tests().filter(|(name, _)| shown.contains(name)).map(|(name, test)| self.method(name, test)));
@@ -90,10 +94,15 @@ impl<'c> ComparedMethods<'c> {
         let unchanged =
             (self.methods.iter()).filter(|(_, compared)| compared.has_common_part() && !is_changed(compared)).count();
         let less_reliable = self.methods.iter().filter(|(_, compared)| compared.reliability.regressed);
+        let newly_failing = self
+            .methods
+            .iter()
+            .filter(|(_, compared)| !compared.reliability.regressed && !compared.reliability.newly_failing.is_empty());
         MainChange {
             baseline: self.comparison.baseline.clone(),
-            mean: self.mean().filter(|_| with_verdict.is_empty()),
+            mean: self.mean().filter(|mean| self.tests().all(|(_, test)| test.verdict != mean.verdict)),
             less_reliable: less_reliable.map(|(name, _)| (*name).clone()).collect(),
+            newly_failing: newly_failing.map(|(name, _)| (*name).clone()).collect(),
             constraints_lost: self.constraints_lost(),
             no_evidence: changed.iter().filter(|name| methods.iter().all(|shown| shown.method != ***name)).count(),
             unchanged,
@@ -111,7 +120,7 @@ impl<'c> ComparedMethods<'c> {
         let is_overall = self.methods.iter().any(|(known, compared)| *known == name && compared.overall.is_some());
         MethodChange {
             method: name.to_owned(),
-            measure: if is_overall { "overall" } else { "needed" }.to_owned(),
+            measure: if is_overall { "overall" } else { NEEDED }.to_owned(),
             difference: test.difference,
             ci95: test.ci95,
             verdict: test.verdict,
@@ -138,17 +147,20 @@ impl<'c> ComparedMethods<'c> {
         Some(MethodChange { method, measure, ..self.method("", mean) })
     }
 
-    /// The regressed dimensions of methods whose deciding test shows no regression.
-    fn worse_dimensions(&self) -> Vec<MethodChange> {
+    /// The regressed dimensions of methods whose deciding test shows no regression, and their needed-later recall if it
+    /// regressed although `overall` decides.
+    fn worse_elsewhere(&self) -> Vec<MethodChange> {
         let methods = self
             .methods
             .iter()
             .filter(|(name, _)| !self.tests().any(|(tested, test)| tested == *name && is_regressed(test)));
-        let dimensions = methods.flat_map(|(name, compared)| {
-            let worse = compared.dimensions.iter().filter(|(_, test)| is_regressed(test));
-            worse.map(move |(dimension, test)| MethodChange { measure: dimension.clone(), ..self.method(name, test) })
+        let worse = methods.flat_map(|(name, compared)| {
+            let dimensions = compared.dimensions.iter().map(|(dimension, test)| (dimension.clone(), test));
+            let needed = compared.overall.as_ref().and(compared.needed.as_ref()).map(|test| (NEEDED.to_owned(), test));
+            let worse = dimensions.chain(needed).filter(|(_, test)| is_regressed(test));
+            worse.map(move |(measure, test)| MethodChange { measure, ..self.method(name, test) })
         });
-        dimensions.collect()
+        worse.collect()
     }
 
     fn constraints_lost(&self) -> Vec<ConstraintLoss> {

@@ -11,6 +11,7 @@ use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::given;
 use crate::cli::terminal::{Column, Console, render_table};
+use crate::pipeline::Book;
 use crate::report::{
     StyledText, TextStyle, TrendPoint, TrendScore, incomplete, score_text, short_commit, short_time,
     trend_dimension_name, trend_dimensions, trend_methods, trend_page,
@@ -171,7 +172,11 @@ fn measured_with(design: &Design) -> Digest {
         design.fixtures.iter().map(|fixture| (&fixture.name, &fixture.digests, &fixture.probes)).collect();
     let [answerers, judges] = [&design.answerers, &design.judges]
         .map(|asked| asked.iter().map(|asked| (&asked.model, &asked.settings, asked.prompt)).collect::<Vec<_>>());
-    let parts = (fixtures, &design.rubric, answerers, judges, design.tail, design.judge_context, design.locale);
+    // How an answerer may search decides its scores only where these are of the answers with a search.
+    let searching = design.answerers.iter().map(|asked| asked.recovery.as_ref());
+    let searches: Vec<_> = searching.filter(|_| design.primary == Book::Open).collect();
+    let (tail, context, locale, primary) = (design.tail, design.judge_context, design.locale, design.primary);
+    let parts = (fixtures, &design.rubric, answerers, judges, searches, tail, context, locale, primary);
     // Names, numbers and digests: serialising them cannot fail.
     let json = serde_json::to_string(&parts).unwrap_or_else(|error| unreachable!("a design is plain data: {error}"));
     Digest::hash(json)
