@@ -28,6 +28,7 @@ macro_rules! nouns {
 
 nouns! {
     Action: "action", "个动作";
+    Case: "case", "例";
     Cell: "judged cell", "个已评分单元";
     Compaction: "compaction", "次压缩";
     CopiedSession: "copied session", "个副本会话";

@@ -51,13 +51,19 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
         warn_stopped(console, broken);
     }
     if run.interrupted {
-        warn_stopped(
-            console,
+        let next = if ended.refreshes {
+            word(
+                "interrupted; finished work is saved. --refresh asks for all of it again; without it, the next run \
+                 takes the rest from the cache as it was",
+                "已中断；完成的工作已保存。再用 --refresh 会全部重新请求；不用它，下次运行从缓存中取其余的旧输出",
+            )
+        } else {
             word(
                 "interrupted; finished work is saved, and the next run continues from there",
                 "已中断；完成的工作已保存，下次运行从这里继续",
-            ),
-        );
+            )
+        };
+        warn_stopped(console, next);
     }
     if !run.batches.is_empty() {
         print_batches(&run.batches, console);

@@ -288,7 +288,8 @@ impl Prepared {
         let mut lines = lines.end_run(store)?;
         let weaknesses = std::mem::take(&mut counts.weaknesses);
         let allow_weak_judge = options.allow_weak_judge;
-        let ended = Ended { run, weaknesses, failures: counts.failures.clone(), allow_weak_judge };
+        let refreshes = !request.refresh.is_empty();
+        let ended = Ended { run, weaknesses, failures: counts.failures.clone(), allow_weak_judge, refreshes };
         listening.report(&Event::Ended(&ended));
         let ending = ended.ending();
         manifest.outcome = ended.recorded();

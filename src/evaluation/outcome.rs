@@ -64,6 +64,8 @@ pub struct Ended {
     pub failures: Vec<FailedAction>,
     /// Whether the run continues with a judge that failed its self-test.
     pub allow_weak_judge: bool,
+    /// Whether outputs of some stage were asked for again.
+    pub refreshes: bool,
 }
 
 impl Ended {
@@ -110,7 +112,7 @@ mod tests {
     use crate::scheduler::OpenBatchNote;
 
     fn ended(run: RunOutcome) -> Ended {
-        Ended { run, weaknesses: BTreeMap::new(), failures: Vec::new(), allow_weak_judge: false }
+        Ended { run, weaknesses: BTreeMap::new(), failures: Vec::new(), allow_weak_judge: false, refreshes: false }
     }
 
     fn batch() -> OpenBatchNote {

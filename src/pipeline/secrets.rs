@@ -31,7 +31,7 @@ fn mask(c: char) -> String {
 
 /// Whether a value is a key among the arguments of a program; `before` is the string before it.
 fn is_key_of_command(path: &[String], before: Option<&(Vec<String>, String)>, value: &str) -> bool {
-    let is_command = path.iter().rev().map(String::as_str).take(2).eq(["command", "compress"]);
+    let is_command = path.last().is_some_and(|key| key == "command");
     let option = before.filter(|(other, _)| other == path).map_or("", |(_, option)| option);
     is_command && is_key(option, value)
 }
@@ -49,7 +49,11 @@ fn is_secret(path: &[String], value: &str) -> bool {
             _ => true,
         },
         ["cache", "remote"] | ["profile", _, "cache", "remote"] => value.contains(['@', '?']),
-        _ => false,
+        ["cache", ..] | ["profile", _, "cache", ..] => false,
+        [.., "secrets" | "env"] => false,
+        // A key in a table that takes none, such as `api_key` in [[compress]]: the error about it shows its line.
+        [.., key] => is_named_key(key, value),
+        [] => false,
     }
 }
 
@@ -63,10 +67,16 @@ pub(super) fn is_variable(name: &str) -> bool {
 /// Whether an argument looks like a key: by its form, or as a long random value of an option that is named like one.
 /// `before` is the argument before it.
 pub(super) fn is_key(before: &str, argument: &str) -> bool {
-    const NAMES: [&str; 5] = ["key", "token", "secret", "password", "credential"];
     let (option, value) = argument.split_once('=').filter(|_| argument.starts_with('-')).unwrap_or((before, argument));
-    let names_key = option.starts_with('-') && NAMES.iter().any(|name| option.to_ascii_lowercase().contains(name));
-    has_secret(argument) || names_key && is_random(value) || value.starts_with("sk-") && is_random(value)
+    let option = if option.starts_with('-') { option } else { "" };
+    has_secret(argument) || is_named_key(option, value)
+}
+
+/// Whether a long random value begins like a key, or has a name like one.
+fn is_named_key(name: &str, value: &str) -> bool {
+    const NAMES: [&str; 5] = ["key", "token", "secret", "password", "credential"];
+    let name = name.to_ascii_lowercase();
+    is_random(value) && (value.starts_with("sk-") || NAMES.iter().any(|one| name.contains(one)))
 }
 
 /// Whether a word is long and mixes letters and digits, as no name and no path does.
@@ -76,4 +86,20 @@ fn is_random(word: &str) -> bool {
         && !word.contains(['/', ' ', '.'])
         && word.contains(|c: char| c.is_ascii_digit())
         && word.contains(|c: char| c.is_ascii_alphabetic())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::Digest;
+
+    #[test]
+    fn a_key_among_the_arguments_of_a_compressor_or_of_a_search_is_masked() {
+        for table in ["[[compress]]\n", "[[answer]]\n[answer.recovery]\n", "[[profile.ci.answer]]\nrecovery."] {
+            let text = format!("{table}command = [\"run\", \"--api-key\", \"a1b2c3d4e5f6g7h8\"]\n");
+            let file = SourceFile { path: "pipeline.toml".to_owned(), digest: Digest::hash(&text), text: text.into() };
+            let masked = mask_secrets(&file).text;
+            assert!(masked.contains("--api-key") && !masked.contains("a1b2"), "{masked}");
+        }
+    }
 }

@@ -241,6 +241,9 @@ fn an_import_of_equal_content_leaves_the_fixture_and_its_date_alone() {
     project.write("session.json", &log.replace("12 days", "13 days"));
     project.expect(0, "fixture import session.json");
     assert!(project.exists("fixtures/session-2.json"), "other content is another fixture");
+    let third = project.expect(0, "fixture import session.json");
+    assert!(third.stdout.contains("unchanged: fixtures/session-2.json"), "{}", third.stdout);
+    assert!(!project.exists("fixtures/session-3.json"), "the same content is not imported twice");
 }
 
 #[test]

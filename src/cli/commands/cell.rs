@@ -269,6 +269,28 @@ impl MissingCell {
     }
 }
 
+/// Runs of columns, each as many as fit into so many terminal columns, at least one.
+fn fitting(names: &[String], room: usize) -> Vec<&[String]> {
+    let (mut parts, mut from, mut used) = (Vec::new(), 0, 0);
+    for (at, name) in names.iter().enumerate() {
+        let wide = display_width(name).max(7) + 2;
+        if used + wide > room && at > from {
+            parts.extend(names.get(from..at));
+            (from, used) = (at, 0);
+        }
+        used += wide;
+    }
+    parts.extend(names.get(from..));
+    parts
+}
+
+/// A score in a column with this name.
+fn score_cell(score: Option<f64>, column: &str, console: &Console) -> String {
+    let wide = display_width(column).max(7);
+    let text = format!("{:>wide$}", score.map_or("–".to_owned(), |score| format!("{score:.2}")));
+    format!("  {}", console.paint(score_style(score), &text))
+}
+
 /// The command that shows or explains a cell of the results at hand.
 pub(crate) fn command_for(command: &str, [fixture, method, probe]: [&str; 3], run: u32) -> String {
     let [fixture, method, probe] = [fixture, method, probe].map(shell_word);
@@ -325,25 +347,24 @@ impl CellList {
             "{fixture}，{}：总分 0 至 5{rules}",
             self.manifest.label
         );
-        let heads: String = across.iter().map(|name| format!("  {}", right(name, 7))).collect();
-        let mut lines = vec![
-            console.paint(TextStyle::Strong, &title),
-            console.paint(TextStyle::Dim, &format!("  {:width$}{heads}", "")),
-        ];
+        let mut lines = vec![console.paint(TextStyle::Strong, &title)];
         let places = self.scores();
-        let mut last = 0;
-        for (point, name) in down {
-            if point != last && point > 0 {
-                lines.push(console.paint(TextStyle::Dim, &say!("  point {point}", "  压缩点 {point}")));
-                last = point;
+        let room = console.width().saturating_sub(width + 2);
+        for columns in fitting(&across, room) {
+            let heads: String = columns.iter().map(|name| format!("  {}", right(name, 7))).collect();
+            lines.push(console.paint(TextStyle::Dim, &format!("  {:width$}{heads}", "")));
+            let mut last = 0;
+            for (point, name) in &down {
+                if *point != last && *point > 0 {
+                    lines.push(console.paint(TextStyle::Dim, &say!("  point {point}", "  压缩点 {point}")));
+                    last = *point;
+                }
+                let scores = columns.iter().map(|column| {
+                    let scores = places.get(&((*point, *name), column.clone()));
+                    score_cell(scores.and_then(|scores| mean(scores)), column, console)
+                });
+                lines.push(format!("  {}{}", left(name, width), scores.collect::<String>()));
             }
-            let scores = across.iter().map(|column| {
-                let wide = display_width(column).max(7);
-                let mean = places.get(&((point, name), column.clone())).and_then(|scores| mean(scores));
-                let text = format!("{:>wide$}", mean.map_or("–".to_owned(), |mean| format!("{mean:.2}")));
-                format!("  {}", console.paint(score_style(mean), &text))
-            });
-            lines.push(format!("  {}{}", left(name, width), scores.collect::<String>()));
         }
         lines.join("\n")
     }

@@ -238,7 +238,8 @@ fn print_manual(names: &[String], console: &Console) -> Result<Exit, Failure> {
             .ok_or_else(|| Failure::input(say!("there is no command `{name}`", "没有命令 `{name}`")).hinted(hint))?;
     }
     let mut page = Vec::new();
-    let written = clap_mangen::Man::new(found.clone()).render(&mut page);
+    let manual = clap_mangen::Man::new(found.clone()).source(concat!("compeval ", env!("CARGO_PKG_VERSION")));
+    let written = manual.render(&mut page);
     written.map_err(|error| Failure::error(say!("the page could not be written: {error}", "无法写出页面：{error}")))?;
     console.raw(&page);
     Ok(Exit::Done)

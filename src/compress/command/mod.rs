@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::context::Context;
 use super::fault::{CompressFault, Warning};
 use base::locale::word;
+use base::say;
 use base::text::shortened;
 use sessions::transcript::Message;
 
@@ -65,10 +66,16 @@ pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
             ));
         }
         (None, None) => {
-            return Err(CompressFault::contract(
-                word("neither `messages` nor `summary` is there", "`messages` 与 `summary` 都没有"),
-                word("one of the two", "两者之一"),
-            ));
+            let keys: Vec<&str> = object.keys().map(String::as_str).collect();
+            let found = match keys.is_empty() {
+                true => word("neither `messages` nor `summary` is there", "`messages` 与 `summary` 都没有").to_owned(),
+                false => say!(
+                    "neither `messages` nor `summary` is there, but `{}`",
+                    "`messages` 与 `summary` 都没有，但有 `{}`",
+                    keys.join("`, `")
+                ),
+            };
+            return Err(CompressFault::contract(found, word("one of the two", "两者之一")));
         }
         (Some(messages), None) => ("messages", messages),
         (None, Some(summary)) => ("summary", summary),

@@ -87,6 +87,14 @@ fn a_key_written_into_the_file_is_never_shown() {
 }
 
 #[test]
+fn a_key_written_into_a_stage_is_not_shown_either() {
+    let text = STAGES.replacen("[[compress]]\n", "[[compress]]\napi_key = \"sk-proj-0123456789abcdef\"\n", 1);
+    assert!(text.contains("sk-proj"), "{text}");
+    let shown = Project::new(&text).refusal();
+    assert!(shown.contains("unknown key `api_key`") && !shown.contains("0123456789"), "{shown}");
+}
+
+#[test]
 fn a_key_in_the_environment_is_never_shown() {
     let project = Project::new(&answering_by("openai/gpt-5.2")).variable("OPENAI_API_KEY", "sk-secret");
     let opened = project.opened();

@@ -9,7 +9,7 @@ use super::cases::{AskedCases, ask_judges};
 use crate::action::Digest;
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure, budget_message, chain};
-use crate::cli::format::{cost, dimension_name};
+use crate::cli::format::{Noun, cost, count, dimension_name};
 use crate::cli::project::{ProjectOptions, given, open_project};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::RunLog;
@@ -99,8 +99,9 @@ fn print(pipeline: &Pipeline, run_log: &RunLog, ended: &RunOutcome, usd: Option<
     console.report(&SelftestJson { judges: &tested, executed, cached, usd }, || {
         tested.iter().for_each(|tested| console.print(&page(tested, console)));
         console.note(&say!(
-            "{executed} cases graded now ({}), {cached} from the cache",
-            "本次评分 {executed} 例（{}），{cached} 例来自缓存",
+            "{} graded now ({}), {cached} from the cache",
+            "本次评分 {}（{}），{cached} 例来自缓存",
+            count(executed, Noun::Case),
             cost(usd)
         ));
     });

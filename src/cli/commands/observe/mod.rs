@@ -297,6 +297,14 @@ fn looked_for(observation: &SessionObservation) -> String {
         Some(say!("{records} of {product}", "{product} 的 {records}"))
     });
     let records = records.collect::<Vec<_>>().join(word(", ", "、"));
+    if observation.sessions.is_empty() {
+        let products: Vec<&str> = Format::observed().into_iter().map(Format::product).collect();
+        let products = products.join(word(", ", "、"));
+        return say!(
+            "No session log was found there. Logs of these are read: {products}.",
+            "那里没有会话日志。可读取的日志：{products}。"
+        );
+    }
     let mut text = say!("No compaction was found. Looked for: {records}.", "没有发现压缩。查找的是：{records}。");
     for session in observation.sessions.iter().filter(|session| session.note.is_some()).take(LISTED) {
         text.push_str(&format!("\n{}: {}", session.file, session.note.map_or("", SessionNote::message)));
