@@ -18,7 +18,7 @@ const DOCUMENTS: [&str; 31] = [
 const CONTRIBUTOR_PAGES: [&str; 5] =
     ["README.md", "docs/ARCHITECTURE.md", "docs/CHANGELOG.md", "docs/CONTRIBUTING.md", "docs/SECURITY.md"];
 /// How commands start: with the installed program, and inside the repository.
-const PROGRAMS: [&str; 2] = ["compeval ", "cargo run --release -- "];
+const PROGRAMS: [&str; 2] = ["compeval ", "cargo run -- "];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -257,6 +257,6 @@ fn both_readmes_say_how_to_run_the_sample_and_all_tests() {
     for document in ["README.md", "docs/zh/README.md"] {
         let lines: Vec<String> = text(document).lines().take(40).map(str::to_owned).collect();
         let has = |command: &str| lines.iter().any(|line| line.starts_with(command));
-        assert!(has("cargo run --release -- run --label first") && has("cargo test --workspace"), "{document}");
+        assert!(has("cargo run -- run --label first") && has("cargo test --workspace"), "{document}");
     }
 }
