@@ -1,7 +1,7 @@
 //! The modules that a program loads, as inputs of an action, and the names of these inputs.
 //!
 //! Which modules a program loads is not known before it has run. So there are two keys. The key of the declared inputs
-//! finds outputs that may fit. The key of the declared inputs and the loaded modules is that of a stored output.
+//! finds outputs that may fit. A stored output has the key of the declared inputs and the loaded modules.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -59,7 +59,7 @@ impl InputValue {
         }
     }
 
-    /// The text, and the length of what is before its part called `name`, if it is composed of parts.
+    /// The text, and where its part called `name` begins; `None` if it has no such part.
     pub(super) fn text_until<E>(
         &self,
         name: &str,
@@ -109,7 +109,7 @@ impl ComposedValue {
         Ok(self.text_until(LITERAL, resolve)?.0.into())
     }
 
-    /// The text, and the length of what is before the value called `name`.
+    /// The text, and where the value called `name` begins.
     fn text_until<E>(
         &self,
         name: &str,

@@ -48,9 +48,9 @@ pub struct Recovery {
     pub closed: Arc<str>,
     /// Searches that it may ask for; at least 1.
     pub calls: u32,
-    /// Messages that one search returns at most; at least 1.
+    /// The most messages that one search returns; at least 1.
     pub results: u32,
-    /// Tokens of each of them at most; at least 1.
+    /// The most tokens of each of them; at least 1.
     pub excerpt_tokens: Tokens,
     pub protocol: SearchProtocol,
     /// The product's own search; `None` for the built-in one.
@@ -107,34 +107,22 @@ impl Recovery {
         static TOOLS: LazyLock<[Arc<[Tool]>; 2]> =
             LazyLock::new(|| [Locale::En, Locale::Zh].map(|locale| Arc::from([declare_tool(locale)])));
         let [english, chinese] = &*TOOLS;
-        match self.locale {
-            Locale::En => english.clone(),
-            Locale::Zh => chinese.clone(),
-        }
+        self.locale.pick(english, chinese).clone()
     }
 
     /// The text after the results of the last search in the protocol of lines, where no tool can be withdrawn.
     pub(super) fn none_left(&self) -> &'static str {
-        match self.locale {
-            Locale::En => "No searches are left. Answer now.",
-            Locale::Zh => "检索次数已用完。请现在作答。",
-        }
+        self.locale.pick("No searches are left. Answer now.", "检索次数已用完。请现在作答。")
     }
 
     /// The answer of a model that called the tool once more instead of answering.
     pub fn no_answer(&self) -> &'static str {
-        match self.locale {
-            Locale::En => "(no answer: another search was asked for instead)",
-            Locale::Zh => "（没有作答：又一次要求检索）",
-        }
+        self.locale.pick("(no answer: another search was asked for instead)", "（没有作答：又一次要求检索）")
     }
 
     /// What a search without a match returns.
     pub(super) fn nothing_found(&self) -> &'static str {
-        match self.locale {
-            Locale::En => "No message matches.",
-            Locale::Zh => "没有匹配的消息。",
-        }
+        self.locale.pick("No message matches.", "没有匹配的消息。")
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Round {
 pub struct SearchRequest {
     /// The reply as the next step has it: a text, or the dialect's items.
     pub reply: Arc<str>,
-    /// At least one.
+    /// The searches that it asks for; at least one.
     pub asked: Vec<Asked>,
 }
 
@@ -45,7 +45,7 @@ pub struct SearchRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     Query(Arc<str>),
-    /// It is not made; the text says why.
+    /// A search that is not made; the text says why.
     Misuse(String),
 }
 
@@ -171,7 +171,7 @@ impl Exchange {
     }
 }
 
-/// The text of a search that an answerer gets to read.
+/// The results of a search as an answerer gets to read them.
 fn excerpts_as_text(recovery: &Recovery, excerpts: &[Excerpt]) -> String {
     if excerpts.is_empty() {
         return recovery.nothing_found().to_owned();
@@ -194,17 +194,17 @@ pub fn read_request(
         return Ok(None);
     }
     let mut left = exchange.left(recovery);
-    let mut count = |asked: Result<Arc<str>, Fault>| {
+    let mut admit = |asked: Result<Arc<str>, Misuse>| {
         let is_left = left > 0;
         left = left.saturating_sub(1);
         match asked {
             Ok(query) if is_left => Asked::Query(query),
-            Ok(_) => Asked::Misuse(Fault::NoneLeft.text(recovery.locale)),
+            Ok(_) => Asked::Misuse(Misuse::NoneLeft.text(recovery.locale)),
             Err(fault) => Asked::Misuse(fault.text(recovery.locale)),
         }
     };
     if let Some(items) = reply.items.as_deref().filter(|_| !reply.calls.is_empty()) {
-        let asked = reply.calls.iter().map(|call| count(query_of(&call.function.name, &call.function.arguments)));
+        let asked = reply.calls.iter().map(|call| admit(query_of(&call.function.name, &call.function.arguments)));
         let asked = asked.collect();
         let reply = renumber_calls(dialect, items, exchange.used() + 1)?.into();
         return Ok(Some(SearchRequest { reply, asked }));
@@ -215,8 +215,8 @@ pub fn read_request(
         return Ok(None);
     }
     let asked = queries.into_iter().map(|query| match query {
-        "" => count(Err(Fault::NoQuery)),
-        query => count(Ok(query.into())),
+        "" => admit(Err(Misuse::NoQuery)),
+        query => admit(Ok(query.into())),
     });
     let asked = asked.collect();
     Ok(Some(SearchRequest { reply: reply.text.trim().into(), asked }))
@@ -243,34 +243,34 @@ fn query_in(line: &str) -> Option<&str> {
 }
 
 /// How a model misused the search.
-enum Fault {
+enum Misuse {
     OtherTool(String),
     NoQuery,
     NoneLeft,
 }
 
-fn query_of(tool: &str, arguments: &str) -> Result<Arc<str>, Fault> {
+fn query_of(tool: &str, arguments: &str) -> Result<Arc<str>, Misuse> {
     if tool != TOOL {
-        return Err(Fault::OtherTool(tool.to_owned()));
+        return Err(Misuse::OtherTool(tool.to_owned()));
     }
     let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
     let query = arguments["query"].as_str().map(str::trim).filter(|query| !query.is_empty());
-    query.map(Into::into).ok_or(Fault::NoQuery)
+    query.map(Into::into).ok_or(Misuse::NoQuery)
 }
 
-impl Fault {
+impl Misuse {
     fn text(&self, locale: Locale) -> String {
         match (self, locale) {
-            (Fault::OtherTool(name), Locale::En) => {
+            (Misuse::OtherTool(name), Locale::En) => {
                 format!("Error: there is no tool `{name}`; the only one is `{TOOL}`. This used up one search.")
             }
-            (Fault::OtherTool(name), Locale::Zh) => {
+            (Misuse::OtherTool(name), Locale::Zh) => {
                 format!("错误：没有工具 `{name}`，唯一的工具是 `{TOOL}`。已计为一次检索。")
             }
-            (Fault::NoQuery, Locale::En) => "Error: the query is empty. This used up one search.".to_owned(),
-            (Fault::NoQuery, Locale::Zh) => "错误：检索词为空。已计为一次检索。".to_owned(),
-            (Fault::NoneLeft, Locale::En) => "Error: no searches are left. Answer from what you have.".to_owned(),
-            (Fault::NoneLeft, Locale::Zh) => "错误：检索次数已用完。请根据已有内容作答。".to_owned(),
+            (Misuse::NoQuery, Locale::En) => "Error: the query is empty. This used up one search.".to_owned(),
+            (Misuse::NoQuery, Locale::Zh) => "错误：检索词为空。已计为一次检索。".to_owned(),
+            (Misuse::NoneLeft, Locale::En) => "Error: no searches are left. Answer from what you have.".to_owned(),
+            (Misuse::NoneLeft, Locale::Zh) => "错误：检索次数已用完。请根据已有内容作答。".to_owned(),
         }
     }
 }

@@ -64,14 +64,14 @@ pub enum AnswerFault {
 /// # Errors
 /// A context bound to another provider; a prompt that fails for just this pattern of empty values.
 pub fn prepare(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<Work, AnswerFault> {
-    let Some(recovery) = &answerer.recovery else { return closed(answerer, input).map(Work::request) };
+    let Some(recovery) = &answerer.recovery else { return closed_request(answerer, input).map(Work::request) };
     if let Some((query, spec)) = input.exchange.pending().zip(recovery.command.as_ref()) {
         return Ok(Work::Execute(search_program(recovery, spec, query, input.archive)));
     }
     if !answerer.model.is_asked() {
-        return closed(answerer, input).map(Work::request);
+        return closed_request(answerer, input).map(Work::request);
     }
-    let ModelRequest { turns, lane, .. } = closed(answerer, input)?;
+    let ModelRequest { turns, lane, .. } = closed_request(answerer, input)?;
     let prompt = RequestTurn::Text(Role::System, recovery.prompt()?);
     let rounds = &input.exchange.rounds;
     let turns = std::iter::once(prompt).chain(turns).chain(turns_of(recovery, rounds)).collect();
@@ -133,9 +133,9 @@ fn search_program(recovery: &Recovery, spec: &CommandSpec, query: &str, archive:
     }
 }
 
-/// The request without a conversation of searches. The stand-in for a model gets the results of its searches as a part
-/// of the context, because it reads values, not a conversation.
-fn closed(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<ModelRequest, AnswerFault> {
+/// The request without a conversation of searches, as for a closed-book answer. The stand-in for a model gets the
+/// results of its searches as a part of the context, because it reads values, not a conversation.
+fn closed_request(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<ModelRequest, AnswerFault> {
     let mut turns = Vec::new();
     let context = match input.context {
         ContextRef::Readable { text } => with_tail(InputValue::Output(*text), input.tail),

@@ -55,7 +55,7 @@ pub enum SearchFault {
     },
     #[error("{}", say!("excerpt {number} of the search stands in no message of the archive: {text:?}", "检索的第 {number} 段摘录不在存档的任何消息中：{text:?}"))]
     Invented {
-        /// From 1.
+        /// The number of the excerpt, from 1.
         number: usize,
         /// How it begins.
         text: String,

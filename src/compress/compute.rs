@@ -1,4 +1,5 @@
-//! The strategies that need no model: truncate, mask, extract, reference-list, full (every message), none (no message).
+//! The strategies that need no model: truncate, prune, mask, extract, reference-list, full (every message) and none (no
+//! message).
 
 use super::mask::mask;
 use super::reference_list::ReferenceList;

@@ -52,8 +52,8 @@ impl Context {
         }
     }
 
-    /// The texts of user messages that a vendor returned word for word beside its item; `None` of a context that is not
-    /// a vendor's.
+    /// The texts of user messages that a vendor returned word for word beside its item; `None` if the context is no
+    /// vendor's.
     pub fn verbatim_user_texts(&self) -> Option<Vec<String>> {
         let Context::Bound { items, .. } = self else { return None };
         let items: Vec<Value> = serde_json::from_str(items).unwrap_or_default();

@@ -117,7 +117,9 @@ fn drop_oldest(messages: Vec<Message>, sizes: &[u64], target: Tokens) -> Vec<Mes
                 continue;
             }
             total = total.saturating_sub(sizes.get(turn.clone()).unwrap_or_default().iter().sum());
-            is_dropped.get_mut(turn.clone()).into_iter().for_each(|dropped| dropped.fill(true));
+            if let Some(dropped) = is_dropped.get_mut(turn.clone()) {
+                dropped.fill(true);
+            }
         }
     }
     messages.into_iter().zip(is_dropped).filter(|(_, dropped)| !dropped).map(|(message, _)| message).collect()

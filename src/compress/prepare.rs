@@ -18,7 +18,7 @@ pub struct SessionInput<'a> {
     pub system: Option<&'a str>,
     /// The schemas of its tools, as a JSON array.
     pub tools: &'a str,
-    /// The same as a model gets them; `None` if the session has none.
+    /// Its tools as a model gets them; `None` if it has none.
     pub offer: Option<&'a ToolOffer>,
     /// The run; `None` where one execution serves all.
     pub run: Option<u32>,
@@ -52,13 +52,13 @@ pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, Templ
     }
     match &method.strategy {
         Strategy::Prompted { style, model, template, placement: PromptPlacement::Inline, .. } => {
-            prompted(method, *style, model, template, input)
+            prompt_inline(method, *style, model, template, input)
         }
         Strategy::Prompted { model, template, placement: PromptPlacement::System, .. } => {
-            conversation(method, model, template, input)
+            prompt_first(method, model, template, input)
         }
         Strategy::Prompted { model, template, placement: PromptPlacement::Last, .. } => {
-            suffixed(method, model, template, input)
+            prompt_last(method, model, template, input)
         }
         Strategy::Opaque { model } => Ok(Work::request(compaction(model, Operation::Compact, input))),
         Strategy::ProviderCompaction { model, template, .. } => {
@@ -69,7 +69,8 @@ pub fn prepare(method: &Method, input: &CompressInput<'_>) -> Result<Work, Templ
     }
 }
 
-fn prompted(
+/// Sends the prompt alone, which inserts the transcript.
+fn prompt_inline(
     method: &Method,
     style: PromptStyle,
     model: &ModelUse,
@@ -88,7 +89,7 @@ fn prompted(
 
 /// Sends the prompt as the system message, then the conversation, then a request for the summary. A prompt that does
 /// not insert the previous summary gets it at the beginning of the conversation.
-fn conversation(
+fn prompt_first(
     method: &Method,
     model: &ModelUse,
     template: &Template,
@@ -96,17 +97,14 @@ fn conversation(
 ) -> Result<Work, TemplateFault> {
     let previous = input.previous.map_or(InputValue::from(""), InputValue::Output);
     let system = fill(method, template, input, input.span.text.clone(), previous.clone())?;
-    let [inserts_previous, inserts_transcript] =
-        ["previous_summary", "transcript"].map(|name| system.used().any(|(variable, _)| variable == name));
+    let earlier = match input.previous {
+        Some(_) if !inserts(&system, "previous_summary") => Some(earlier_summary(previous, input.locale)?),
+        _ => None,
+    };
+    let messages = (!inserts(&system, "transcript")).then(|| RequestTurn::Messages(input.span.json.clone()));
     let mut turns = vec![RequestTurn::Text(Role::System, system)];
-    if input.previous.is_some() && !inserts_previous {
-        let earlier =
-            EARLIER_SUMMARY.get(input.locale).fill("earlier summary", vec![("previous_summary", previous)])?;
-        turns.push(RequestTurn::Text(Role::User, earlier));
-    }
-    if !inserts_transcript {
-        turns.push(RequestTurn::Messages(input.span.json.clone()));
-    }
+    turns.extend(earlier);
+    turns.extend(messages);
     turns.push(RequestTurn::Text(Role::User, SUMMARY_REQUEST.get(input.locale).fill("request", Vec::new())?));
     Ok(Work::request(ModelRequest::new(model, Operation::Generate, turns)))
 }
@@ -127,7 +125,7 @@ fn unchanged(previous: Option<Digest>) -> Computation {
 
 /// Sends the conversation as the agent has it, with its tools declared, then the prompt. Agents that compact like this
 /// reuse their prompt cache.
-fn suffixed(
+fn prompt_last(
     method: &Method,
     model: &ModelUse,
     template: &Template,
@@ -135,8 +133,6 @@ fn suffixed(
 ) -> Result<Work, TemplateFault> {
     let previous = input.previous.map_or(InputValue::from(""), InputValue::Output);
     let prompt = fill(method, template, input, input.span.text.clone(), previous.clone())?;
-    let [inserts_previous, inserts_transcript] =
-        ["previous_summary", "transcript"].map(|name| prompt.used().any(|(variable, _)| variable == name));
     let mut turns = Vec::new();
     if let Some(system) = input.session.system.filter(|system| !system.is_empty()) {
         let system = SESSION_SYSTEM.get(input.locale).fill("session system", vec![("system", system.into())])?;
@@ -147,15 +143,11 @@ fn suffixed(
         if !before.is_empty() {
             turns.push(RequestTurn::Messages(super::compute::json_of(before).into()));
         }
-        if !inserts_previous {
-            let summary = EARLIER_SUMMARY.get(input.locale);
-            turns.push(RequestTurn::Text(
-                Role::User,
-                summary.fill("earlier summary", vec![("previous_summary", previous)])?,
-            ));
+        if !inserts(&prompt, "previous_summary") {
+            turns.push(earlier_summary(previous, input.locale)?);
         }
     }
-    if !inserts_transcript {
+    if !inserts(&prompt, "transcript") {
         let conversation = input.kept.map_or(input.span, |kept| &kept.conversation);
         turns.push(RequestTurn::Messages(conversation.json.clone()));
     }
@@ -163,6 +155,17 @@ fn suffixed(
     // The stand-in reads no tools, so its key is not made of them.
     let tools = input.session.offer.filter(|_| model.is_asked()).cloned();
     Ok(Work::request(ModelRequest { tools, ..ModelRequest::new(model, Operation::Generate, turns) }))
+}
+
+/// Whether a prompt inserts a variable.
+fn inserts(prompt: &Prompt, name: &str) -> bool {
+    prompt.used().any(|(variable, _)| variable == name)
+}
+
+/// The message that begins a conversation which goes on from a summary.
+fn earlier_summary(previous: InputValue, locale: Locale) -> Result<RequestTurn, TemplateFault> {
+    let text = EARLIER_SUMMARY.get(locale).fill("earlier summary", vec![("previous_summary", previous)])?;
+    Ok(RequestTurn::Text(Role::User, text))
 }
 
 /// The span with the last output before it, as the assistant's own message of an ordinary history.

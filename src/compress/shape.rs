@@ -2,6 +2,7 @@
 //! results, and they depend on the recorded messages alone: what is kept at a point is known before a model is asked.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::compute::json_of;
 use super::truncate::units;
@@ -26,7 +27,7 @@ impl SpanText {
 /// What is kept verbatim beside the summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shape {
-    /// At least this many of the oldest messages: a call is kept with its results.
+    /// How many of the oldest messages are kept, at least: a call is kept with its results.
     pub head: u32,
     pub tail: Option<Tail>,
     /// The user's newest messages between head and tail, up to this many tokens.
@@ -37,7 +38,7 @@ pub struct Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tail {
     Tokens(Tokens),
-    /// Of the number of tokens of all messages.
+    /// So many percent of the tokens of all messages.
     Percent(u32),
     Messages(u32),
 }
@@ -95,11 +96,11 @@ impl Shape {
             let before = messages.get(..end).unwrap_or_default();
             self.tail_start(before, sizes.get(..end).unwrap_or_default())
         });
-        let (from, to) = (summarised.max(head).min(tail), tail);
+        let from = summarised.max(head).min(tail);
         let slice = |from: usize, to: usize| messages.get(from..to).unwrap_or_default();
         let mut before = slice(0, head).to_vec();
         before.extend(self.user_messages(slice(head, tail), count));
-        let (kept_tail, span) = (slice(tail, messages.len()), slice(from, to));
+        let (kept_tail, span) = (slice(tail, messages.len()), slice(from, tail));
         Kept {
             tokens: before.iter().chain(kept_tail).map(|message| count(&message.countable_text())).sum(),
             digest: DigestBuilder::new("kept")
@@ -182,7 +183,7 @@ impl Kept {
 }
 
 /// The cuts of one point by shape: methods of the same shape share them.
-pub type KeptByShape = BTreeMap<Shape, std::rc::Rc<Kept>>;
+pub type KeptByShape = BTreeMap<Shape, Rc<Kept>>;
 
 #[cfg(test)]
 mod tests {

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn dimensions_and_overall_by_hand() {
+    fn a_dimension_is_the_weighted_mean_of_its_criteria_and_overall_the_mean_of_the_dimensions() {
         let scores = graded(&[
             ("accuracy_factual", 4),
             ("accuracy_technical", 3),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::model::Pipeline;
 use crate::action::Digest;
 use crate::compress::Strategy;
-use base::locale::Locale;
+use base::say;
 use models::{ModelUse, ProviderSpec};
 
 /// The hosts, programs and shared cache of a project; each host and program once, sorted.
@@ -73,31 +73,22 @@ impl ExternalAccess {
 
     /// One line for each host and program, and one for the shared cache.
     pub fn lines(&self) -> Vec<String> {
-        self.lines_in(Locale::printed())
-    }
-
-    fn lines_in(&self, locale: Locale) -> Vec<String> {
         let hosts = self.hosts.iter().map(|HostAccess { host, key }| match key {
-            Some(variable) => locale.pick(
-                format!("sends transcripts to {host}, with the key in {variable}"),
-                format!("将会话记录发送到 {host}，使用 {variable} 中的密钥"),
+            Some(variable) => say!(
+                "sends transcripts to {host}, with the key in {variable}",
+                "将会话记录发送到 {host}，使用 {variable} 中的密钥"
             ),
-            None => locale.pick(
-                format!("sends transcripts to {host}, without a key"),
-                format!("将会话记录发送到 {host}，不用密钥"),
-            ),
+            None => say!("sends transcripts to {host}, without a key", "将会话记录发送到 {host}，不用密钥"),
         });
         let programs = self.programs.iter().map(|ProgramAccess { command, variables }| {
             let (command, names) = (command.join(" "), variables.join(", "));
-            match variables.is_empty() {
-                true => locale.pick(format!("starts `{command}`"), format!("启动 `{command}`")),
-                false => {
-                    locale.pick(format!("starts `{command}` with {names}"), format!("启动 `{command}`，传入 {names}"))
-                }
+            if variables.is_empty() {
+                say!("starts `{command}`", "启动 `{command}`")
+            } else {
+                say!("starts `{command}` with {names}", "启动 `{command}`，传入 {names}")
             }
         });
-        let remote = self.remote.iter();
-        let remote = remote.map(|url| locale.pick(format!("shares its cache at {url}"), format!("在 {url} 共享缓存")));
+        let remote = self.remote.iter().map(|url| say!("shares its cache at {url}", "在 {url} 共享缓存"));
         hosts.chain(programs).chain(remote).collect()
     }
 

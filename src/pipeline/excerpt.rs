@@ -1,5 +1,5 @@
 //! The part of a file that is shown around a place. A line that is too long, as in a bank without line breaks, is cut
-//! to the text around the place; line and column stay those of the file.
+//! to the text around the place; lines and columns are still counted in the file.
 
 use std::ops::Range;
 

@@ -26,19 +26,19 @@ pub(super) const BANK: &str = ".probes.json";
 /// The size of the largest fixture that people still review before they share it, in bytes.
 const FIXTURE_BYTES: usize = 150_000;
 
-/// The same for all fixtures of a project together.
+/// The same for all fixtures of a project together, in bytes.
 const FIXTURES_BYTES: usize = 500_000;
 
 /// Checks of fixtures and banks beyond their structure.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FixtureChecks {
-    /// A fact that an answer can have without the compressed context is an error, not a warning.
+    /// Whether a fact that an answer can have without the compressed context is an error, not a warning.
     pub(super) strict: bool,
-    /// A fact that occurs nowhere is a warning.
+    /// Whether a fact that occurs nowhere is a warning, not an error.
     pub(super) allow_unproven: bool,
-    /// The answerer is shown what follows the point.
+    /// Whether the answerer is shown what follows the point.
     pub(super) verbatim_tail: bool,
-    /// Banks are not read.
+    /// Whether banks are left unread.
     pub(super) without_banks: bool,
     /// The number of points that replace the fixture's own.
     pub(super) spans: Option<u32>,
@@ -320,8 +320,9 @@ impl FixtureLoader<'_> {
 
     fn warn_large(&mut self, message: String) {
         let help = word(
-            "`compeval fixture scrub` cuts long tool outputs; a shorter stretch of the session may do",
-            "`compeval fixture scrub` 截短过长的工具输出；也可只取会话中较短的一段",
+            "a shorter stretch of the session may do: `compeval fixture import --max-tokens N`; `compeval fixture scrub` cuts \
+             long tool outputs that are still whole",
+            "也许只需会话中较短的一段：`compeval fixture import --max-tokens N`；`compeval fixture scrub` 截短仍完整的长工具输出",
         );
         self.problems.push(Problem::warning(message).help(help));
     }
@@ -401,6 +402,7 @@ fn stem(path: &str) -> String {
     name.strip_suffix(BANK).or_else(|| name.strip_suffix(".json")).unwrap_or(name).to_owned()
 }
 
+/// See [`LoadedFixture::recorded`].
 fn recorded(fixture: &Fixture) -> Digest {
     let Fixture { reference_patterns, compactions, messages, begins_midway, .. } = fixture;
     let references = messages.iter().map(|message| (&message.cut_references, &message.attached_references));
@@ -411,9 +413,9 @@ fn recorded(fixture: &Fixture) -> Digest {
 
 fn digests(fixture: &Fixture, bank: &Bank, points: &[usize]) -> FixtureDigests {
     let mut numbers = DigestBuilder::new("points");
-    points.iter().for_each(|point| {
+    for point in points {
         numbers.field("point", (*point as u64).to_le_bytes());
-    });
+    }
     FixtureDigests {
         transcript: Digest::of_json(&fixture.messages),
         points: numbers.finish(),

@@ -69,7 +69,7 @@ impl MatrixCounts {
 pub struct Matrix {
     pub(super) fixtures: Vec<FixtureAxis>,
     pub(super) methods: Vec<MethodAxis>,
-    /// For each answerer, whether it gives the same answer each time.
+    /// Whether an answerer gives the same answer each time, by its index.
     pub(super) answerer_is_fixed: Vec<bool>,
     pub(super) judge_is_fixed: Vec<bool>,
     pub(super) runs: Runs,
@@ -152,8 +152,8 @@ impl Matrix {
         self.runs
     }
 
-    /// All chains that this process runs, in order: for each fixture, those of the recorded session, then those with
-    /// each rule. A rule takes part in the first run only: many rules at several positions tell more than repetitions
+    /// All chains that this process runs, in order: for each fixture, the recorded session, then the session with each
+    /// rule. A rule takes part in the first run only: many rules at several positions tell more than repetitions
     /// of one.
     pub fn chains(&self) -> impl Iterator<Item = Chain> {
         self.fixtures.iter().enumerate().flat_map(move |(fixture, axis)| {
@@ -243,7 +243,7 @@ impl Matrix {
         self.answers(compress).count() as u64 * self.judgements_per_answer()
     }
 
-    /// The place of a row among all rows of the whole matrix, from 0.
+    /// The position of a row among all rows of the whole matrix, from 0.
     pub fn ordinal(&self, cell: &JudgeCell) -> u64 {
         let AnswerCell { compress: CompressCell { chain, point }, probe, answerer, answer_n } = cell.answer;
         let runs = u64::from(self.runs.compress);
@@ -252,8 +252,8 @@ impl Matrix {
         let (axis, method) = (&self.fixtures[chain.fixture.0], &self.methods[chain.method.0]);
         let methods: u64 = self.methods.iter().take(chain.method.0).map(|m| runs * self.answers_per_probe(m)).sum();
         let method_per_probe = self.answers_per_probe(method);
-        let probes_before = axis.before[point.0] + place(&axis.probes[point.0], &probe);
-        let reader = place(&method.method_answerers, &answerer);
+        let probes_before = axis.before[point.0] + position(&axis.probes[point.0], &probe);
+        let reader = position(&method.method_answerers, &answerer);
         let answers = fixtures
             + axis.total * (methods + method_per_probe * from_zero(chain.run))
             + probes_before * method_per_probe
@@ -299,8 +299,7 @@ impl Matrix {
         }
     }
 
-    /// The first of the cells that have the same actions as `cell` in all runs; `None` if one of its actions has
-    /// repetitions.
+    /// The first of the cells that share all their actions with `cell`; `None` if one of its actions has repetitions.
     pub fn first_of_same(&self, cell: &JudgeCell) -> Option<JudgeCell> {
         let AnswerCell { compress, .. } = cell.answer;
         let repetitions =
@@ -322,7 +321,7 @@ impl Matrix {
     }
 }
 
-fn place<T: PartialEq>(items: &[T], item: &T) -> u64 {
+fn position<T: PartialEq>(items: &[T], item: &T) -> u64 {
     items.iter().position(|known| known == item).unwrap_or(items.len()) as u64
 }
 

@@ -1,4 +1,4 @@
-//! The pipeline: TOML → validated model → matrix of cells.
+//! Reads `pipeline.toml` into a validated pipeline, and lays out its matrix of cells.
 //!
 //! Invariants: a [`Pipeline`] exists only if nothing is wrong with it; all problems of a project come at once, each
 //! with its position in the file; nothing here reads an environment variable by itself.

@@ -187,7 +187,7 @@ pub struct LoadedFixture {
 pub struct FixtureDigests {
     pub transcript: Digest,
     pub points: Digest,
-    /// Of the bank's probes.
+    /// The digest of the bank's probes.
     pub bank: Digest,
 }
 
@@ -284,19 +284,19 @@ macro_rules! indices {
     )*};
 }
 indices!(
-    /// Place in [`Pipeline::fixtures`].
+    /// Index in [`Pipeline::fixtures`].
     FixtureIx,
-    /// Place in [`Pipeline::methods`].
+    /// Index in [`Pipeline::methods`].
     MethodIx,
-    /// Place in [`LoadedFixture::points`].
+    /// Index in [`LoadedFixture::points`].
     PointIx,
-    /// Place in the bank of a fixture.
+    /// Index in the probes of a fixture's bank.
     ProbeIx,
-    /// Place in [`LoadedFixture::injections`].
+    /// Index in [`LoadedFixture::injections`].
     InjectionIx,
-    /// Place in [`Pipeline::answerers`].
+    /// Index in [`Pipeline::answerers`].
     AnswererIx,
-    /// Place in [`Pipeline::judges`].
+    /// Index in [`Pipeline::judges`].
     JudgeIx
 );
 

@@ -49,7 +49,7 @@ pub struct TakenModules {
 /// What a run knows of the files that programs load. All users of a pipeline share it.
 #[derive(Debug, Default)]
 pub struct ModuleFiles {
-    /// By path; `None` for a file that could not be read.
+    /// The files by path; `None` for one that could not be read.
     seen: Mutex<HashMap<PathBuf, Option<SeenFile>>>,
     /// The fault of each program of which a file has changed since, by the program's arguments.
     changed: Mutex<HashMap<Vec<String>, ModuleFault>>,

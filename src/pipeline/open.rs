@@ -164,8 +164,8 @@ impl ProjectLoader<'_> {
         FixtureLoader { file: self.file, reader, fixtures, probes, checks, problems }
     }
 
-    /// The pipeline without fixtures and sources, and the rules to put into the fixtures; `None` if a table has an error,
-    /// which is in the problems.
+    /// The pipeline without fixtures and sources, and the rules to put into the fixtures; `None` if the rubric has an
+    /// error. All errors are in the problems.
     fn check(
         &self,
         context: &mut ValidationContext<'_>,

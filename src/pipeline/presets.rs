@@ -1,6 +1,8 @@
 //! Presets: how products shape their compaction, as far as it is public. They are approximations: products count tokens
 //! in other ways and have prompts of their own. A user's own keys override what a preset sets.
 
+use std::ops::Range;
+
 use super::file::Located;
 use super::file::tables::{CompressTable, TailValue};
 use super::validation::ValidationContext;
@@ -58,7 +60,7 @@ const PRESETS: [(&str, Preset); 6] = [
     ("claude-code", Preset { extract: Some("summary"), ..PLAIN }),
 ];
 
-/// The table with the keys of its preset added that it does not set itself; `None` if it names no preset.
+/// The table, with those keys of its preset that it does not set itself; `None` if it names no preset.
 pub(super) fn with_preset(
     context: &mut ValidationContext<'_>,
     table: &Located<CompressTable>,
@@ -91,7 +93,7 @@ pub(super) fn with_preset(
     Some(table)
 }
 
-fn fill<T>(key: &mut Option<Located<T>>, value: Option<T>, place: &std::ops::Range<usize>) {
+fn fill<T>(key: &mut Option<Located<T>>, value: Option<T>, place: &Range<usize>) {
     if key.is_none() {
         *key = value.map(|value| Located { value, place: place.clone(), key: place.clone() });
     }

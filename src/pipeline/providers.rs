@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::file::tables::{LimitsTable, ProviderTable};
 use super::file::{Located, Map};
 use super::model::SourceFile;
-use super::problem::{Problem, Problems, suggest};
+use super::problem::{Problem, Problems, list, suggest};
 use super::secrets::is_variable;
 use super::url::{is_loopback, normalize};
 use base::locale::word;
@@ -199,7 +199,7 @@ impl ProviderDraft<'_> {
                 let help = say!(
                     "add kind = \"openai-chat\" or another of {}",
                     "请加上 kind = \"openai-chat\" 或以下之一：{}",
-                    kinds()
+                    list(Dialect::ALL.map(Dialect::name))
                 );
                 self.error_at_header(say!("provider `{}` has no kind", "服务商 `{}` 没有 kind", self.name), help);
             }
@@ -372,10 +372,6 @@ impl ProviderDraft<'_> {
             self.error(&table.key.clone(), message, help);
         }
     }
-}
-
-fn kinds() -> String {
-    super::problem::list(Dialect::ALL.map(Dialect::name))
 }
 
 /// A duration in seconds, above 0 and up to a day.

@@ -11,7 +11,7 @@ use models::Lane;
 pub struct MatrixSelection {
     /// `--fixtures` or `--confirm`
     pub fixtures: Option<Vec<String>>,
-    /// Whether `fixtures` are those of `--confirm`: errors name the flag that was given.
+    /// Whether `--confirm` selected `fixtures`: errors name the flag that was given.
     pub is_confirmation: bool,
     /// `--methods`
     pub methods: Option<Vec<String>>,
@@ -103,7 +103,8 @@ pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &MatrixS
     // Fixtures may share ids.
     known.sort_unstable();
     known.dedup();
-    // With `--fixtures`, ids of other fixtures are not an error: they only select nothing here.
+    // With `--fixtures`, a list in which no id is known may be meant for other fixtures: it selects nothing, and the
+    // refusal names both flags.
     let is_elsewhere = selection.fixtures.is_some() && !wanted.iter().any(|id| known.contains(&id.as_str()));
     if !is_elsewhere {
         report_unknown("--probes", word("probe", "问题"), Some(wanted), &known, problems);

@@ -84,7 +84,7 @@ impl SourceReader {
         self.read.insert(file.path.clone(), Ok(file));
     }
 
-    /// All files read, by path.
+    /// All files that could be read, sorted by path.
     pub(super) fn into_sources(self) -> Vec<SourceFile> {
         self.read.into_values().filter_map(Result::ok).collect()
     }

@@ -93,23 +93,21 @@ fn recovery(
         ..CompressTable::default()
     };
     if command.is_none() {
-        let written = program.written();
-        written.iter().for_each(|(key, place)| {
+        for (key, place) in program.written() {
             context.error(
-                place,
+                &place,
                 say!("`{key}` is for a `command`", "`{key}` 只用于 `command`"),
                 word(
                     "add command = [\"PROGRAM\", …], or leave it out",
                     "请加上 command = [\"PROGRAM\", …]，或省略此键",
                 ),
             );
-        });
+        }
     }
     let program = Located { value: program, place: table.place.clone(), key: table.key.clone() };
-    let command = command.is_some().then(|| programs::command(context, &program, None));
-    // A faulty program is already reported; the built-in search must not take its place.
     let command = match command {
-        Some(command) => Some(command?),
+        // A faulty program is already reported; the built-in search must not take its place.
+        Some(_) => Some(programs::command(context, &program, None)?),
         None => None,
     };
     Some(Recovery {

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn normal_forms() {
+    fn a_base_url_has_one_normal_form_and_bad_ones_are_refused_without_their_secrets() {
         let chat = |url: &str| normalize(url, Dialect::OpenaiChat).map_err(|(message, _)| message);
         assert_eq!(chat("http://127.0.0.1:8080/v1/"), Ok("http://127.0.0.1:8080/v1".into()));
         assert_eq!(

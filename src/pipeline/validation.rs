@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::file::Located;
 use super::model::SourceFile;
-use super::problem::{Problem, Problems, suggest};
+use super::problem::{Problem, Problems, list, suggest};
 use super::providers::{Environment, Providers};
 use super::sources::SourceReader;
 use crate::action::{Stage, Template, Variable};
@@ -155,11 +155,7 @@ impl ValidationContext<'_> {
         };
         let Some(reference) = ModelRef::parse(written) else {
             let names: Vec<&str> = self.providers.known.keys().map(|name| &*name.0).collect();
-            let help = say!(
-                "write PROVIDER/MODEL; providers: {}",
-                "请写 PROVIDER/MODEL；服务商：{}",
-                super::problem::list(names)
-            );
+            let help = say!("write PROVIDER/MODEL; providers: {}", "请写 PROVIDER/MODEL；服务商：{}", list(names));
             let message = say!("the model `{written}` has no provider", "模型 `{written}` 没有服务商");
             self.report_model_error(declaration, message, help);
             return None;

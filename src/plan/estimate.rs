@@ -1,15 +1,14 @@
 //! Estimates: requests, tokens, money and time to come. Exact where sizes are known, else from what the cache saw.
 //!
-//! The input of an action whose inputs are known is the sum of its parts as the cache counted them; a text that was
-//! never counted is estimated, and an output that was never counted makes the input unknown. An unknown input, such as
-//! that of an action that waits for a stale one, is taken to be like that of the latest calls of the same stage and
-//! model, or a size assumed here. Replies are taken to be as long as the latest ones, no longer than their limit; their
+//! Where the inputs of an action are known, the size of its prompt is the sum of its parts as the cache counted them. A
+//! text that was never counted is estimated; an output that was never counted makes the size unknown. An unknown size,
+//! as of an action that waits for a stale one, is taken to be like those of the latest calls of the same stage and
+//! model, or is assumed here. Replies are taken to be as long as the latest ones, no longer than their limit; their
 //! variance gives the range of the price, and the worst case assumes all attempts and the longest replies. One model
 //! without a price makes the sums of money unknown.
 //!
 //! The time is how long the calls sent live take under the limits that the user declared. Limits that a provider
-//! enforces without being declared are unknown here, and batches take as long as the vendor lets
-//! them wait.
+//! enforces without being declared are unknown here, and batches take as long as the vendor lets them wait.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,7 +18,7 @@ use super::rule_contexts::RuleContexts;
 use super::status::answerer_and_step;
 use super::task::{AnswerTask, CompressTask, JudgeTask, Task};
 use super::texts::FixtureTexts;
-use crate::action::{BuiltInStrategy, Digest, InputValue, ModelRequest, RequestTurn, StageName, Work};
+use crate::action::{BuiltInStrategy, Digest, InputValue, ModelRequest, RequestTurn, Stage, StageName, Work};
 use crate::answer::Answerer;
 use crate::compress::{SpanText, Strategy};
 use crate::entries::{EntryLookup, EntryMeta, EntryRecord};
@@ -29,9 +28,6 @@ use models::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_win
 use sessions::transcript::estimate_tokens;
 use store::cache::{EntryStatus, Lookup};
 
-/// Output tokens assumed of a reply where neither the cache nor a limit says more.
-const USUAL_OUTPUT: [(StageName, f64); 4] =
-    [(StageName::Compress, 900.0), (StageName::Answer, 200.0), (StageName::Selftest, 350.0), (StageName::Judge, 350.0)];
 /// Without replies in the cache, lengths are likely to be between these multiples of the assumed one, or up to the
 /// declared one.
 const LIKELY_UNSEEN: (f64, f64) = (0.5, 3.0);
@@ -57,7 +53,7 @@ struct CallSums {
     calls: f64,
     input: f64,
     output: f64,
-    /// Of the squares of the output tokens; zero of calls to come.
+    /// The sum of the squares of the output tokens; zero for calls to come.
     squares: f64,
     seconds: f64,
 }
@@ -95,7 +91,7 @@ pub(super) struct Estimates {
     pub(super) assumes_latency: bool,
 }
 
-/// Adds up what is to come.
+/// Adds up what the stale and the blocked actions are expected to take.
 pub(super) struct Estimator<'w, L> {
     pipeline: &'w Pipeline,
     lookup: &'w L,
@@ -107,7 +103,7 @@ pub(super) struct Estimator<'w, L> {
     past: Option<PastCalls>,
     /// The fraction of a later step of open-book answers that is expected and not added yet.
     steps_due: f64,
-    /// By provider and stage.
+    /// What each provider has to do live, by provider and stage.
     loads: BTreeMap<(String, StageName), (ProviderSpec, CallSums)>,
     /// Compressions that wait for each other, at most.
     longest_chain: f64,
@@ -136,19 +132,19 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
     }
 
-    /// An action whose input is known. Says so if its prompt is longer than its model takes.
+    /// Adds an action whose input is known. Returns the overflow if its prompt is longer than its model takes.
     pub(super) fn add_stale(&mut self, stage: StageName, action: &Action) -> Option<WindowOverflow> {
         let Work::Ask(request) = &action.work else { return None };
         let model = self.model_of(request)?;
         let input = self.input_tokens(request);
         self.add(stage, &model, input, 1);
         let (tokens, window) = input.zip(context_window(&model.provider, &model.reference.model))?;
-        let excess = WindowOverflow { model: model.reference.to_string(), window, tokens: tokens as u64 };
-        (excess.tokens > window.0).then_some(excess)
+        let overflow = WindowOverflow { model: model.reference.to_string(), window, tokens: tokens as u64 };
+        (overflow.tokens > window.0).then_some(overflow)
     }
 
-    /// The steps that may follow a step of an open-book answer: as many are expected as earlier answers took, one where
-    /// there were none. In the worst case it asks one by one for all searches that it has, and for one more.
+    /// Adds the steps that may follow a step of an open-book answer: as many are expected as earlier answers took, one
+    /// where there were none. In the worst case it asks one by one for all searches that it has, and for one more.
     pub(super) fn add_later_steps(&mut self, action: &Action) {
         let (Task::Answer(answer), Work::Ask(request)) = (&action.task, &action.work) else { return };
         let Some((recovery, model)) = answer.recovery(self.pipeline).zip(self.model_of(request)) else { return };
@@ -175,7 +171,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         steps.map_or(1.0, |steps| steps.later / steps.first).min(f64::from(recovery.calls))
     }
 
-    /// Cells whose input waits for this stale action.
+    /// Adds cells of a stage whose input waits for this stale action.
     pub(super) fn add_blocked(&mut self, stage: StageName, cells: u64, action: &Action) {
         let task = &action.task;
         if stage == StageName::Compress {
@@ -190,7 +186,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
     }
 
-    /// The later steps of open-book answers that are blocked.
+    /// Adds the later steps of open-book answers that are blocked.
     fn add_blocked_steps(&mut self, cells: u64, action: &Action) {
         let answerers = self.readers(&action.task);
         let cells = cells as f64 / answerers.len().max(1) as f64;
@@ -214,8 +210,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let seen = self.seen(stage, &model.reference);
         let limit = model.settings.max_output_tokens;
         let longest = longest_reply(model.provider.dialect, &model.reference.model, limit);
-        let usual = USUAL_OUTPUT.iter().find(|(s, _)| *s == stage).map_or(f64::INFINITY, |(_, tokens)| *tokens);
-        let output = seen.map_or(usual, |seen| seen.output / seen.calls).min(longest.0 as f64);
+        let output = seen.map_or(usual_output(stage), |seen| seen.output / seen.calls).min(longest.0 as f64);
         let input = input.or(seen.map(|seen| seen.input / seen.calls)).unwrap_or(1000.0);
         // The self-test of a judge is not batched.
         let lane = match model.lane {
@@ -466,9 +461,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
 /// Sums over the latest calls in the cache.
 #[derive(Debug, Default)]
 struct PastCalls {
-    /// By stage and model as asked.
+    /// The sums of the calls, by stage and model as asked.
     calls: HashMap<(StageName, String), CallSums>,
-    /// By answerer.
+    /// The steps of the answers, by answerer.
     steps: HashMap<String, StepCounts>,
 }
 
@@ -482,7 +477,7 @@ struct StepCounts {
 impl PastCalls {
     fn read<L: Lookup>(lookup: &L) -> PastCalls {
         let mut past = PastCalls::default();
-        let mut taken: BTreeMap<crate::action::Stage, usize> = BTreeMap::new();
+        let mut taken: BTreeMap<Stage, usize> = BTreeMap::new();
         for record in lookup.records().into_iter().rev() {
             let (Some(stage), Some(input), Some(output)) = (record.stage(), record.usage.input, record.usage.output)
             else {
@@ -507,6 +502,16 @@ impl PastCalls {
             }
         }
         past
+    }
+}
+
+/// Output tokens assumed of a reply where neither the cache nor a limit says more. Infinity means as many as allowed.
+fn usual_output(stage: StageName) -> f64 {
+    match stage {
+        StageName::Compress => 900.0,
+        StageName::Answer => 200.0,
+        StageName::Selftest | StageName::Judge => 350.0,
+        StageName::Probes | StageName::Regrade => f64::INFINITY,
     }
 }
 

@@ -48,7 +48,7 @@ named_enum! {
 }
 
 impl StaleCause {
-    /// As it is printed.
+    /// The phrase that is printed.
     pub fn words(self) -> &'static str {
         let chinese = match self {
             StaleCause::Schema => "格式版本",
@@ -189,9 +189,11 @@ impl<'l> Explainer<'l> {
     }
 
     fn lines_of(&self, origin: &SourceText<'_>, old: &Digest) -> Vec<String> {
-        let shown = origin.label();
-        let old = (self.read_text)(old);
-        old.map_or_else(|| vec![shown.clone()], |old| changed_places(&shown, &old, origin.text))
+        let path = origin.label();
+        match (self.read_text)(old) {
+            Some(old) => changed_places(&path, &old, origin.text),
+            None => vec![path],
+        }
     }
 }
 
@@ -205,7 +207,7 @@ fn has_changed(origin: Option<&SourceText<'_>>, old: Option<&Sources>) -> Option
     Some(source_of(origin, old)?.digest != origin.digest)
 }
 
-/// Whether our own rules took the place of a model, or a model theirs: the version of the rules came or went with them.
+/// Whether the built-in rules replaced a model, or a model replaced them: their version came or went with them.
 /// The rules get all values of a prompt, a model gets those that the prompt uses.
 fn is_to_or_from_rules(change: &InputChange) -> bool {
     change.part == "rules" && (change.old.is_none() || change.new.is_none())
@@ -223,7 +225,7 @@ fn is_value_of_prompt(change: &InputChange) -> bool {
 /// The setting that shows a part or hides it, if that came or went.
 fn switched(change: &InputChange, current: &CurrentSources<'_>) -> Option<String> {
     let (setting, hidden, shown) = match change.part.as_str() {
-        // an answerer is always shown the context, a judge if he may see it
+        // An answerer is always shown the context, a judge only if `judge_context` is set.
         "context" if current.rubric.is_some() => ("judge_context", "false", "true"),
         "tail" => ("tail", "none", "verbatim"),
         _ => return None,
@@ -322,7 +324,7 @@ fn value(part: Option<&InputPart>) -> Option<&str> {
     Some(if text.is_empty() { word("not set", "未设置") } else { text })
 }
 
-/// If nothing that a user knows has changed: the part that has, and the kind that comes nearest.
+/// What is reported if nothing that a user knows has changed: the part that has, and the cause that comes nearest.
 fn fallback(change: &InputChange, current: &CurrentSources<'_>) -> (StaleCause, String) {
     match role(&change.part) {
         // neither the rubric nor the question has changed

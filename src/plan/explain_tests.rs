@@ -63,7 +63,7 @@ fn an_edited_prompt_is_named_with_its_lines() {
 }
 
 #[test]
-fn a_prompt_that_only_renders_otherwise_is_not_blamed() {
+fn a_prompt_whose_file_did_not_change_is_not_blamed() {
     let changes = [differs("user prompt"), change("target_tokens", Some(part("")), Some(part("2000")))];
     insta::assert_snapshot!(worded(&changes, &same()), @"setting: target_tokens: not set → 2000");
 }
@@ -96,7 +96,7 @@ fn what_a_setting_shows_or_hides_is_reported_by_its_name() {
 }
 
 #[test]
-fn from_our_own_rules_to_a_model_the_model_alone_has_changed() {
+fn when_a_model_replaces_the_built_in_rules_the_model_alone_has_changed() {
     let to_model = [
         change("endpoint", Some(part("lexical")), Some(part("anthropic"))),
         change("repetition", Some(part("none")), Some(part("1"))),
@@ -156,7 +156,7 @@ fn of_several_changes_the_nearest_to_the_user_gives_the_reason() {
 }
 
 #[test]
-fn what_is_no_change_has_a_phrase_of_its_own() {
+fn a_reason_other_than_a_change_has_a_phrase_of_its_own() {
     let of = |reason: StaleReason| {
         let StaleExplanation { why, changed } = Explainer::new(&|_| None).explain(&reason, None, &current());
         format!("{why} {changed:?}")

@@ -26,15 +26,15 @@ pub struct StageForecast {
     pub cells: u64,
     /// Distinct actions whose key is known.
     pub actions: u64,
-    /// Of those, in the cache.
+    /// Actions whose output is in the cache.
     pub cached: u64,
-    /// Of the cached, only in the remote: a run pulls them.
+    /// Cached actions whose output is only in the remote: a run pulls it.
     #[serde(skip_serializing_if = "is_zero")]
     pub remote: u64,
-    /// Of those, in a batch that is open: paid for, or about to be.
+    /// Actions in a batch that is open: paid for, or about to be.
     #[serde(skip_serializing_if = "is_zero")]
     pub submitted: u64,
-    /// Of those, to be executed.
+    /// Actions to be executed.
     pub stale: u64,
     /// Cells that wait for a stale action above them: an upper bound, its output may turn out unchanged.
     pub blocked: u64,
@@ -218,8 +218,8 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         let counts = self.stage(stage);
         counts.actions += 1;
         counts.stale += 1;
-        if let Some(excess) = self.estimator.add_stale(stage, action) {
-            self.note_too_long(stage, method.as_ref(), excess);
+        if let Some(overflow) = self.estimator.add_stale(stage, action) {
+            self.note_too_long(stage, method.as_ref(), overflow);
         }
         if self.assumptions.reasons {
             let coordinate = cache_coordinate(&place, action.repetition);
@@ -230,8 +230,8 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         }
     }
 
-    fn note_too_long(&mut self, stage: StageName, method: Option<&String>, excess: WindowOverflow) {
-        let WindowOverflow { model, window, tokens } = excess;
+    fn note_too_long(&mut self, stage: StageName, method: Option<&String>, overflow: WindowOverflow) {
+        let WindowOverflow { model, window, tokens } = overflow;
         let known = &mut self.forecast.too_long;
         let of_group = (stage, method, &model);
         if let Some(group) = known.iter_mut().find(|g| (g.stage, g.method.as_ref(), &g.model) == of_group) {

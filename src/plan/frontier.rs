@@ -19,7 +19,7 @@ use crate::pipeline::{AnswerCell, Chain, CompressCell, Matrix, MatrixCounts, Pip
 
 /// A walk is near its end if no chain is left to open and at most this many tasks are ready. Before that, cells are
 /// finished one after the other, so that few are open.
-const LAST: usize = 128;
+const FEW_TASKS: usize = 128;
 
 /// The walk over the matrix.
 #[derive(Debug)]
@@ -84,10 +84,10 @@ impl<'p> Frontier<'p> {
         self.take_awaited().or_else(|| self.ready.pop())
     }
 
-    /// Near the end of the walk, takes a task that others wait for. Most judgements are the last of their cells: they are
-    /// kept, so that there is something to do beside the judgements of the last answers.
+    /// Near the end of the walk, takes a task that others wait for. Nothing waits for most judgements: they are left to
+    /// run beside the last answers.
     fn take_awaited(&mut self) -> Option<Task> {
-        if self.opened < self.chains.len() || self.ready.len() > LAST {
+        if self.opened < self.chains.len() || self.ready.len() > FEW_TASKS {
             return None;
         }
         let at = self.ready.iter().rposition(|task| self.is_awaited(task))?;
@@ -131,7 +131,7 @@ impl<'p> Frontier<'p> {
         }
     }
 
-    /// Lets a judgement wait if another one whose request begins alike goes ahead of it; else returns it.
+    /// Lets a judgement wait if another one whose request begins with the same text goes ahead of it; else returns it.
     fn warm_judge(&self, task: JudgeTask) -> Option<Task> {
         let warms = self.warms_prompt_caches
             && self.pipeline.settings.judge_context
@@ -175,12 +175,18 @@ impl<'p> Frontier<'p> {
     /// The context that a compression made.
     pub fn context(&self, task: &CompressTask, resolved: Resolved) -> Rc<ResolvedContext> {
         let method = self.pipeline.method(task.cell.chain.method);
-        let (state, reference) = (compress::state_digest(method, resolved.out), task.reference(method, resolved.out));
-        let (cell, texts) = (task.cell, task.texts.clone());
-        let (waiting, judging) = (RefCell::default(), RefCell::default());
-        let Resolved { key, cost, unchanged, .. } = resolved;
-        let own_archive = OnceCell::new();
-        Rc::new(ResolvedContext { cell, key, state, reference, texts, cost, unchanged, own_archive, waiting, judging })
+        Rc::new(ResolvedContext {
+            cell: task.cell,
+            key: resolved.key,
+            state: compress::state_digest(method, resolved.out),
+            reference: task.reference(method, resolved.out),
+            texts: task.texts.clone(),
+            cost: resolved.cost,
+            unchanged: resolved.unchanged,
+            own_archive: OnceCell::new(),
+            waiting: RefCell::default(),
+            judging: RefCell::default(),
+        })
     }
 
     /// Records the context that a compression made, and makes ready what depends on it.

@@ -70,8 +70,8 @@ pub fn changed_places(path: &str, old: &str, new: &str) -> Vec<String> {
     places
 }
 
-/// The lines of `new`, from 1, that differ from `old`: first and last of each stretch. Where lines were only taken
-/// out, the line that is now in their place.
+/// The lines of `new`, from 1, that differ from `old`: first and last of each stretch. Where lines were only removed,
+/// it is the line that is now in their place.
 pub fn changed_lines(old: &str, new: &str) -> Vec<(usize, usize)> {
     let (old, new) = (lines(old), lines(new));
     let last = new.len().max(1);

@@ -22,7 +22,7 @@ use crate::entries::{BodyFormat, EntryLookup, EntryMeta, EntryRecord};
 use crate::pipeline::{ModuleFault, Pipeline, TakenModules};
 use store::cache::{Lookup, Record};
 
-/// Whether the key of an action is that of the declared inputs alone, under which no output is stored.
+/// Whether an action has the key of its declared inputs alone, under which no output is stored.
 pub(super) fn has_unknown_modules(action: &Action) -> bool {
     matches!(&action.work, Work::Execute(program) if program.modules == Modules::Unknown)
 }
@@ -41,7 +41,7 @@ pub(super) fn find_fitting<L: Lookup>(lookup: &L, pipeline: &Pipeline, action: &
     unusable
 }
 
-/// Finds the output that an action is compared with if no output fits: that of its place, else the newest.
+/// Finds the output that an action is compared with if no output fits: the latest one in its place, else the newest.
 pub(super) fn find_nearest<L: Lookup>(
     lookup: &L,
     pipeline: &Pipeline,
@@ -82,8 +82,8 @@ fn index_by_declaration<L: Lookup>(lookup: &L) -> HashMap<ActionKey, Vec<ActionK
     found
 }
 
-/// The differences between the inputs of an action and those of an earlier output, whose modules are compared with the
-/// files on disk.
+/// The differences between the inputs of an action and the inputs of an earlier output, whose modules are compared with
+/// the files on disk.
 pub fn changes_since(pipeline: &Pipeline, action: &Action, old: &EntryMeta) -> Vec<InputChange> {
     let mut changes = action.inputs().changes_since(&old.inputs.declared());
     // An output of a method without the setting says nothing about modules.

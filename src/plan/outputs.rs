@@ -1,5 +1,5 @@
-//! The output cache: outputs in memory. Contexts are read once and shared by the cells that need them; the oldest are
-//! evicted, so that memory stays flat.
+//! Outputs in memory. Contexts are read once and shared by the cells that need them; the oldest are evicted, so that
+//! memory stays flat.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -73,7 +73,7 @@ pub struct LoadedContext {
     folded: OnceCell<Option<String>>,
     folded_summary: OnceCell<Option<String>>,
     entries: OnceCell<Option<ContextEntries>>,
-    /// By message, whether an exact token of it occurs in the readable text.
+    /// Whether an exact token of a message occurs in the readable text, by the index of the message.
     pointers: RefCell<HashMap<usize, bool>>,
 }
 
@@ -285,7 +285,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     /// The text that a digest among a task's inputs stands for.
     ///
     /// # Errors
-    /// As [`OutputCache::context`]; also if the digest is not that of an input of the task.
+    /// As [`OutputCache::context`]; also if no input of the task has the digest.
     pub fn text_of(&self, task: &Task, digest: &Digest) -> Result<Arc<str>, OutputUnavailable> {
         let context = match task {
             Task::Generate(_) | Task::Selftest(_) | Task::Regrade(_) => None,

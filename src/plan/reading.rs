@@ -144,25 +144,24 @@ fn read_answer(
     Ok(Output::Answer(answer::read(text, reply.truncated)?))
 }
 
-/// Reads what the user's own search returned.
+/// Reads what a search by the user's own program returned.
 fn read_excerpts(preparer: &Preparer<'_>, task: &AnswerTask, stdout: &[u8]) -> Result<Output, Unreadable> {
     let recovery = task.recovery(preparer.pipeline()).ok_or(PrepareError::Coordinate)?;
     Ok(Output::Excerpts(answer::read_excerpts(recovery, task.context.archive(), stdout)?))
 }
 
 fn operation(preparer: &Preparer<'_>, task: &Task) -> Operation {
-    let task = match task {
-        Task::Compress(task) => task,
-        Task::Answer(task) => {
-            let protocol = task.recovery(preparer.pipeline()).map(|recovery| recovery.protocol);
-            return if protocol == Some(SearchProtocol::Tool) { Operation::UseTools } else { Operation::Generate };
-        }
-        Task::Generate(_) | Task::Selftest(_) | Task::Judge(_) | Task::Regrade(_) => return Operation::Generate,
-    };
-    match preparer.pipeline().method(task.cell.chain.method).strategy {
-        Strategy::Opaque { .. } => Operation::Compact,
-        Strategy::ProviderCompaction { .. } => Operation::Summarize,
-        _ => Operation::Generate,
+    match task {
+        Task::Compress(task) => match preparer.pipeline().method(task.cell.chain.method).strategy {
+            Strategy::Opaque { .. } => Operation::Compact,
+            Strategy::ProviderCompaction { .. } => Operation::Summarize,
+            _ => Operation::Generate,
+        },
+        Task::Answer(task) => match task.recovery(preparer.pipeline()).map(|recovery| recovery.protocol) {
+            Some(SearchProtocol::Tool) => Operation::UseTools,
+            _ => Operation::Generate,
+        },
+        Task::Generate(_) | Task::Selftest(_) | Task::Judge(_) | Task::Regrade(_) => Operation::Generate,
     }
 }
 

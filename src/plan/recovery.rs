@@ -48,7 +48,7 @@ pub fn follow<L: Lookup>(
     Ok(TaskOutcome::Searched(Rc::new(exchange)))
 }
 
-/// Makes all searches that are pending; those by a program are actions of their own, for which only the archive is read.
+/// Makes all searches that are pending. A search by a program is an action of its own: here only its archive is read.
 fn search<L: Lookup>(
     lookup: &L,
     preparer: &Preparer<'_>,
@@ -57,8 +57,8 @@ fn search<L: Lookup>(
     mut exchange: Exchange,
 ) -> Result<Exchange, OutputUnavailable> {
     let context = &task.context;
-    let is_known = recovery.command.is_some() && context.own_archive.get().is_some();
-    if exchange.pending().is_none() || is_known {
+    let is_ready_for_program = recovery.command.is_some() && context.own_archive.get().is_some();
+    if exchange.pending().is_none() || is_ready_for_program {
         return Ok(exchange);
     }
     let Output::Context(compressed) = read_entry(lookup, preparer, &context.task(), context.key)? else {

@@ -1,5 +1,5 @@
 //! Tasks that are no cells of the matrix: the generation of probes, the self-tests of the judges, and regradings of
-//! answers, those of a baseline as they were or of the run with a fact made false.
+//! answers: of a baseline as they were, or of the run with a fact made false.
 
 use std::rc::Rc;
 

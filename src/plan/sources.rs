@@ -94,7 +94,7 @@ impl<'p> CurrentSources<'p> {
         self.prompt.iter().chain(&self.rubric)
     }
 
-    /// The same as an entry keeps it.
+    /// The sources as an entry keeps them: only their digests and paths.
     pub fn sources(&self) -> Sources {
         let sources = self.source_texts().map(|text| {
             let source = SourceRef { digest: text.digest, path: text.path.map(str::to_owned) };
@@ -130,13 +130,13 @@ impl<'p> SourceText<'p> {
         SourceText { name: RUBRIC, path, text, digest: file.map_or_else(|| Digest::hash(text), |file| file.digest) }
     }
 
-    /// How people call it: its path, or that it is built in.
+    /// What people call it: its path, or that it is built in.
     pub fn label(&self) -> String {
         source_label(self.name, self.path)
     }
 }
 
-/// How people call a source: its path, or that it is built in.
+/// What people call a source: its path, or that it is built in.
 pub fn source_label(name: &str, path: Option<&str>) -> String {
     let chinese = match name {
         "prompt" => "提示词",

@@ -48,10 +48,10 @@ pub enum ActionStatus {
 
 /// Looks for the output of an action.
 pub fn look_up<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Action, refresh: &Refresh) -> ActionStatus {
-    let record = match lookup.find(&action.key) {
-        _ if has_unknown_modules(action) => find_fitting(lookup, preparer.pipeline(), action),
-        Some(record) => Some(record),
-        None => under_lower_limit(lookup, preparer, action),
+    let record = if has_unknown_modules(action) {
+        find_fitting(lookup, preparer.pipeline(), action)
+    } else {
+        lookup.find(&action.key).or_else(|| under_lower_limit(lookup, preparer, action))
     };
     match record.filter(|record| !refresh.replaces(record)) {
         Some(record) => status_of(lookup, preparer, &action.task, record),
@@ -82,17 +82,20 @@ fn under_lower_limit<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Ac
     let BodyFormat::Reply(dialect) = record.body_format() else { return None };
     let changes = action.inputs().changes_since(&lookup.meta(&record).ok()?.inputs);
     let [InputChange { part, old, .. }] = changes.as_slice() else { return None };
+    if part != "max_output_tokens" {
+        return None;
+    }
     let old = match old {
         Some(old) => Some(Tokens(old.text.as_ref()?.parse().ok()?)),
         None => None,
     };
-    // A request to Anthropic always has a limit; without a declared one it is that of the longest reply.
+    // A request to Anthropic always has a limit: without a declared one, the length of the longest reply.
     let unlimited = match dialect {
         Dialect::Anthropic => longest_reply(dialect, &request.model, None),
         _ => Tokens(u64::MAX),
     };
     let (limit, old) = (request.settings.max_output_tokens.unwrap_or(unlimited), old.unwrap_or(unlimited));
-    if part != "max_output_tokens" || limit < old {
+    if limit < old {
         return None;
     }
     let reply = models::read(dialect, request.operation, &lookup.body(&record).ok()?, None).ok()?;
@@ -114,8 +117,8 @@ fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: R
     }
 }
 
-/// Why a stale action is stale: what differs from the last action in the same place, and what is known of that one,
-/// where there was one.
+/// Why a stale action is stale. If something has changed, also returns the last action in the same place, with which it
+/// is compared.
 pub fn reason<L: Lookup>(
     lookup: &L,
     pipeline: &Pipeline,

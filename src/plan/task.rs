@@ -1,4 +1,4 @@
-//! Tasks: what a run has to do where the inputs are known, and the results. They contain indices and digests, no outputs.
+//! Tasks, whose inputs are known, and their outcomes. Both contain indices and digests, no outputs.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -120,8 +120,8 @@ pub struct ResolvedContext {
     pub(super) judging: RefCell<HashMap<SharedRubric, Option<Vec<Task>>>>,
 }
 
-/// What the requests for two judgements from one context must share so that they begin alike: the judge and the criteria,
-/// named by the first type of probe that has them.
+/// What the requests for two judgements from one context must share to begin with the same text: the judge and the
+/// criteria, which the first type of probe that has them stands for.
 pub(super) type SharedRubric = (JudgeIx, Option<ProbeType>);
 
 impl ResolvedContext {
@@ -209,7 +209,7 @@ impl Task {
         }
     }
 
-    /// How many requests of a run begin as its own does.
+    /// How many requests of a run begin with the same text as its own, itself included.
     pub fn prefix_uses(&self, pipeline: &Pipeline, matrix: &Matrix) -> u32 {
         let uses = match self {
             // The transcript: once for questions, once for each probe that is made again.
@@ -278,17 +278,18 @@ impl AnswerTask {
 }
 
 impl JudgeTask {
-    /// What a request must share with this one, besides the context, to begin alike.
+    /// What a request must share with this one, besides the context, to begin with the same text.
     pub(super) fn shared_rubric(&self, pipeline: &Pipeline) -> SharedRubric {
         (self.cell.judge, self.graded_as(self.cell.answer.probe, pipeline))
     }
 
+    /// The type of probe that stands for the criteria by which a probe is graded.
     fn graded_as(&self, probe: ProbeIx, pipeline: &Pipeline) -> Option<ProbeType> {
         let kind = self.context.texts.loaded().probe(probe)?.kind;
         Some(pipeline.rubric.graded_alike(kind, pipeline.settings.rubric_scope))
     }
 
-    /// The judgements whose requests begin like this one's.
+    /// The judgements whose requests begin with the same text as this one's.
     fn requests_of_its_rubric(&self, pipeline: &Pipeline, matrix: &Matrix) -> impl Iterator<Item = JudgeCell> {
         let (judge, kind) = self.shared_rubric(pipeline);
         let answers = matrix.answers(self.cell.answer.compress);
@@ -321,6 +322,6 @@ pub struct Resolved {
     pub out: Digest,
     /// What it cost when it was executed; `None` where no price is known.
     pub cost: Option<Usd>,
-    /// Whether the inputs above it changed and the output did not: what follows from it is cut off early.
+    /// Whether its inputs changed and the output did not: then what depends on it stays cached.
     pub unchanged: bool,
 }

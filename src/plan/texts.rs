@@ -1,4 +1,4 @@
-//! The texts of one fixture that prompts contain, each made when first needed and shared by all tasks.
+//! The texts that prompts are made of.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use crate::search::SearchIndex;
 use models::ToolOffer;
 use sessions::transcript::{Message, count_tokens, estimate_tokens, tool_schemas};
 
-/// The texts of one fixture that prompts are made of, each made when first needed.
+/// The texts of one fixture that prompts are made of, each made when first needed and shared by all tasks.
 #[derive(Debug)]
 pub struct FixtureTexts {
     ix: FixtureIx,
@@ -23,7 +23,7 @@ pub struct FixtureTexts {
     /// The tool schemas as JSON.
     tools: OnceCell<Arc<str>>,
     tool_offer: OnceCell<Option<ToolOffer>>,
-    /// Of all messages, each at its index.
+    /// The index of all messages, each at its position in the session.
     search_index: OnceCell<SearchIndex>,
     /// The parts of requests to judges that do not depend on the answer.
     pub(super) questions: RefCell<HashMap<(ProbeIx, JudgeIx), Rc<JudgeQuestion>>>,
@@ -81,7 +81,7 @@ impl FixtureTexts {
         }
     }
 
-    /// The texts of `chain`: those of `loaded`, with the rule that the chain injects.
+    /// The texts of `chain`: of `loaded`, with the rule that the chain injects.
     pub fn from_chain(chain: Chain, loaded: &LoadedFixture) -> FixtureTexts {
         let Some(injection) = chain.injection else { return FixtureTexts::new(chain.fixture, loaded) };
         let texts = FixtureTexts::new(chain.fixture, &loaded.with_injection(injection));
@@ -148,20 +148,17 @@ impl FixtureTexts {
 
     /// The messages after the point, in the same forms.
     pub fn tail(&self, point: PointIx) -> SpanText {
-        let tail = self.points[point.0]
-            .tail
-            .get_or_init(|| SpanText::from_messages(self.slice(self.end(point), self.loaded.fixture.messages.len())));
-        tail.clone()
+        let messages = || self.slice(self.end(point), self.loaded.fixture.messages.len());
+        self.points[point.0].tail.get_or_init(|| SpanText::from_messages(messages())).clone()
     }
 
     /// The schemas of the session's tools, as a JSON array.
     pub fn tools(&self) -> Arc<str> {
-        let tools =
-            self.tools.get_or_init(|| serde_json::Value::from(tool_schemas(&self.loaded.fixture)).to_string().into());
-        tools.clone()
+        let schemas = || serde_json::Value::from(tool_schemas(&self.loaded.fixture));
+        self.tools.get_or_init(|| schemas().to_string().into()).clone()
     }
 
-    /// The same as a request declares them; `None` if the session has none.
+    /// The session's tools as a request declares them; `None` if it has none.
     pub fn tool_offer(&self) -> Option<&ToolOffer> {
         self.tool_offer.get_or_init(|| ToolOffer::from_recorded(&tool_schemas(&self.loaded.fixture))).as_ref()
     }

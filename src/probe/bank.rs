@@ -8,18 +8,6 @@ use base::{named_enum, text_name};
 use lexical::facts::Fact;
 use sessions::transcript::Point;
 
-impl ProbeType {
-    /// Its name in reports.
-    pub fn label(self, locale: Locale) -> &'static str {
-        match self {
-            ProbeType::Recall => locale.pick("recall", "召回"),
-            ProbeType::Artifact => locale.pick("artifact", "产物"),
-            ProbeType::Continuation => locale.pick("continuation", "连续性"),
-            ProbeType::Decision => locale.pick("decision", "决策"),
-        }
-    }
-}
-
 text_name! {
     /// The id of a probe, unique within its bank.
     #[derive(JsonSchema)]
@@ -38,6 +26,18 @@ named_enum! {
         Continuation = "continuation",
         /// What was decided and why.
         Decision = "decision",
+    }
+}
+
+impl ProbeType {
+    /// Its name in reports.
+    pub fn label(self, locale: Locale) -> &'static str {
+        match self {
+            ProbeType::Recall => locale.pick("recall", "召回"),
+            ProbeType::Artifact => locale.pick("artifact", "产物"),
+            ProbeType::Continuation => locale.pick("continuation", "连续性"),
+            ProbeType::Decision => locale.pick("decision", "决策"),
+        }
     }
 }
 

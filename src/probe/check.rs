@@ -85,8 +85,8 @@ pub fn check_bank(bank: &ParsedBank, fixture: &Fixture, history: &History, verba
             continue;
         };
         let tail = if verbatim_tail { end..history.len() } else { 0..0 };
-        let proof = Proof { probe, places, history, prefix: fixture.start()..end, tail };
-        proof.check(&mut findings);
+        let check = ProbeCheck { probe, places, history, prefix: fixture.start()..end, tail };
+        check.run(&mut findings);
     }
     findings.extend(balance(bank, points.len()));
     findings
@@ -110,16 +110,19 @@ fn point_out_of_range(probe: &Probe, places: &ProbePlaces, points: usize) -> Ban
     }
 }
 
-struct Proof<'a> {
+/// The check of one probe.
+struct ProbeCheck<'a> {
     probe: &'a Probe,
     places: &'a ProbePlaces,
     history: &'a History,
+    /// The messages before its point.
     prefix: Range<usize>,
+    /// The messages that are shown verbatim after it.
     tail: Range<usize>,
 }
 
-impl Proof<'_> {
-    fn check(&self, findings: &mut Vec<BankFinding>) {
+impl ProbeCheck<'_> {
+    fn run(&self, findings: &mut Vec<BankFinding>) {
         if self.probe.answerable && self.probe.expected_facts.is_empty() && self.probe.reference_answer.is_none() {
             let message =
                 word("has neither expected facts nor a reference answer", "既无预期事实也无参考答案").to_owned();
@@ -286,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_after_their_point_in_the_system_message_or_nowhere_are_not() {
+    fn facts_only_after_their_point_in_the_system_message_or_nowhere_are_not_proven() {
         use FindingKind::UnprovenFact;
         assert_eq!(kinds(json!({"point": 1, "expected_facts": ["Connection refused"]}), false), [UnprovenFact]);
         assert_eq!(kinds(json!({"expected_facts": ["You are an agent"]}), false), [UnprovenFact]);

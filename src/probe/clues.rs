@@ -62,7 +62,9 @@ impl ProbeSources {
         files.retain(|file| !file.deleted);
         ProbeSources {
             created: files.iter().filter(|file| file.created).map(|file| file.path.clone()).collect(),
-            modified: (files.iter().filter(|file| file.modified && !file.created))
+            modified: files
+                .iter()
+                .filter(|file| file.modified && !file.created)
                 .map(|file| (file.path.clone(), file.details.clone()))
                 .collect(),
             read: files

@@ -146,8 +146,8 @@ pub struct CandidateVerdicts {
 }
 
 /// Decides which candidates hold against `span`, the messages of `history` that they are about. The whole history
-/// decides which names are unique, as in [`super::check_bank`]. `known` are existing probes, of this and other points;
-/// at most `most` new ones are asked at `point`.
+/// decides whether a name is unique, as in [`super::check_bank`]. `known` are existing probes, of this and other
+/// points; at most `most` new ones are asked at `point`.
 pub fn verify(
     candidates: Vec<ProbeCandidate>,
     history: &History,
@@ -251,7 +251,13 @@ impl TakenQuestions {
     /// Whether neither the question nor its facts are taken; then they are from now on.
     fn add(&mut self, candidate: &ProbeCandidate) -> bool {
         let facts = fact_key(candidate.expected_facts.iter().map(String::as_str));
-        self.questions.insert(fold(&candidate.question)) && self.facts.insert(facts)
+        let question = fold(&candidate.question);
+        let is_new = !self.questions.contains(&question) && !self.facts.contains(&facts);
+        if is_new {
+            self.questions.insert(question);
+            self.facts.insert(facts);
+        }
+        is_new
     }
 }
 

@@ -1,8 +1,8 @@
 //! The words and sentences that questions by rule are made of: exact names, clauses, gaps, short paths.
 
-/// A longer sentence makes no question; one with fewer words says too little.
-const LONGEST: usize = 220;
-const WORDS: usize = 5;
+/// A sentence with more characters makes no question; one with fewer words says too little.
+const LONGEST_SENTENCE: usize = 220;
+const FEWEST_WORDS: usize = 5;
 
 /// What a sentence names exactly: code in backticks, names of programs and files, numbers with more than one digit.
 pub(super) fn terms(sentence: &str) -> Vec<String> {
@@ -68,9 +68,9 @@ pub(super) fn statement(sentence: &str) -> Option<String> {
     let text = text.replace("**", "");
     let lower = text.to_lowercase();
     let wide = text.chars().any(|c| u32::from(c) > 0x2E80);
-    let enough = if wide { text.chars().count() > 9 } else { text.split_whitespace().count() >= WORDS };
+    let enough = if wide { text.chars().count() > 9 } else { text.split_whitespace().count() >= FEWEST_WORDS };
     let sound = enough
-        && text.chars().count() <= LONGEST
+        && text.chars().count() <= LONGEST_SENTENCE
         && !text.ends_with([':', '?', '…', '：', '？', ',', '-', '—'])
         // Output and code that was pasted begins with numbers.
         && !text.starts_with(|c: char| c.is_ascii_digit())

@@ -10,27 +10,28 @@ use super::generate::ProbeCandidate;
 use super::phrases::{is_project_file, is_topic, is_whole_command, short_path, statement, terms};
 use base::locale::Locale;
 
-/// More files than this are no question but a list.
-const FILES: usize = 5;
-/// Error lines and items of a plan longer than this are no fact.
-const LINE: usize = 160;
-/// More candidates of one type than this are not looked at: they would all be surplus.
-const OF_ONE_TYPE: usize = 8;
+/// The most files that one question asks for.
+const MAX_FILES: usize = 5;
+/// The most characters of an error line or an item of a plan that is a fact.
+const MAX_LINE: usize = 160;
+/// The most candidates of one type: more would all be surplus.
+const MOST_OF_ONE_TYPE: usize = 8;
 
 /// Writes candidates of all types that the clues allow. They still have to be verified.
 pub fn propose_candidates(clues: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
     let recall = failures(clues, locale).chain(values(clues, locale)).chain(findings(clues, locale));
-    let mut candidates: Vec<ProbeCandidate> = recall.take(OF_ONE_TYPE).collect();
-    candidates.extend(files(clues, locale).into_iter().chain(changes(clues, locale)).take(OF_ONE_TYPE));
-    candidates.extend(decisions(clues, locale).take(OF_ONE_TYPE));
-    candidates.extend(continuations(clues, locale).take(OF_ONE_TYPE));
+    let mut candidates: Vec<ProbeCandidate> = recall.take(MOST_OF_ONE_TYPE).collect();
+    candidates.extend(files(clues, locale).into_iter().chain(changes(clues, locale)).take(MOST_OF_ONE_TYPE));
+    candidates.extend(decisions(clues, locale).take(MOST_OF_ONE_TYPE));
+    candidates.extend(continuations(clues, locale).take(MOST_OF_ONE_TYPE));
     candidates
 }
 
 fn failures(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
     clues.failures.iter().rev().filter(|(command, _)| is_whole_command(command)).filter_map(move |(command, lines)| {
-        let line =
-            lines.last().filter(|line| line.chars().count() <= LINE && !line.ends_with(['…', ',', '{', '(', ';']))?;
+        let line = lines
+            .last()
+            .filter(|line| line.chars().count() <= MAX_LINE && !line.ends_with(['…', ',', '{', '(', ';']))?;
         let question = locale.pick(
             format!("With which exact error message did `{command}` fail?"),
             format!("`{command}` 失败时的确切报错信息是什么？"),
@@ -106,8 +107,9 @@ fn file_list(
     [[en, en_last], [zh, zh_last]]: &[[&str; 2]; 2],
     locale: Locale,
 ) -> Option<ProbeCandidate> {
-    let newest: Vec<String> = paths.iter().rev().take(FILES).rev().map(|path| short_path(path).to_owned()).collect();
-    let (en, zh) = if paths.len() > FILES { (en_last, zh_last) } else { (en, zh) };
+    let newest = paths.iter().rev().take(MAX_FILES).rev();
+    let newest: Vec<String> = newest.map(|path| short_path(path).to_owned()).collect();
+    let (en, zh) = if paths.len() > MAX_FILES { (en_last, zh_last) } else { (en, zh) };
     let reference = newest.join(", ");
     let question = locale.pick(*en, *zh).to_owned();
     (!newest.is_empty()).then(|| candidate(ProbeType::Artifact, question, newest, &reference))
@@ -139,7 +141,8 @@ fn continuations(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = P
 
 /// Asks for the open items of the agent's own plan.
 fn plan(clues: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
-    let open: Vec<String> = clues.plan.iter().filter(|item| item.chars().count() <= LINE).take(3).cloned().collect();
+    let open = clues.plan.iter().filter(|item| item.chars().count() <= MAX_LINE);
+    let open: Vec<String> = open.take(3).cloned().collect();
     let question = locale
         .pick(
             "Which items of the agent's own plan were not done yet? Name the first of them.",

@@ -124,7 +124,7 @@ struct BudgetState {
     paid: Spent,
 }
 
-/// Where an expensive reply is allowed: the part of the remaining budget that is reserved for it.
+/// The part of the remaining budget that is reserved for an expensive reply, if such replies are allowed.
 const ROOM_FOR_ONE: f64 = 0.25;
 /// The part of the limit that must be left for a second one beside the first.
 const LEAST_ROOM: f64 = 0.1;
@@ -158,9 +158,9 @@ impl Budget {
         self.allows_expensive_replies.store(true, Ordering::Relaxed);
     }
 
-    /// What is reserved where an expensive reply is allowed, likely cost and excess: a part of what is left, unless
-    /// little is left.
-    fn reserve_of_room(&self, room: f64, likely: f64, excess: f64, is_first: bool) -> (f64, f64) {
+    /// The likely cost and the excess to reserve for a request if `room` is left. Where expensive replies are allowed,
+    /// one that could cost more than that reserves only a part of it, unless little is left.
+    fn limited_to(&self, room: f64, likely: f64, excess: f64, is_first: bool) -> (f64, f64) {
         let least = self.limits.usd.map_or(0.0, |limit| limit.0 * LEAST_ROOM);
         let is_allowed =
             self.allows_expensive_replies.load(Ordering::Relaxed) && room > 0.0 && (is_first || room > least);
@@ -177,7 +177,7 @@ impl Budget {
         let mut state = self.state();
         let [likely, worst] = [likely, worst].map(|usd| usd.map_or(0.0, |usd| usd.0));
         let left = self.limits.usd.map_or(f64::INFINITY, |limit| limit.0 - state.spent - state.reserved);
-        let (likely, excess) = self.reserve_of_room(left, likely, (worst - likely).max(0.0), state.open == 0);
+        let (likely, excess) = self.limited_to(left, likely, (worst - likely).max(0.0), state.open == 0);
         if let Some(limit) = self.limits.requests.filter(|limit| state.requests >= *limit) {
             let reached = BudgetReached::Requests { limit };
             // A request that was not sent yet may be given back.
@@ -311,7 +311,8 @@ impl Budget {
     }
 }
 
-/// Real inputs are up to one and a half times the estimate, which is low on purpose: twice it is the worst case.
+/// The worst case of an input, as a multiple of its estimate. The estimate is low on purpose: real inputs are up to one
+/// and a half times as long.
 const CAUTION: u64 = 2;
 
 /// The most that one request in a lane may cost: the input as estimated, and the longest reply.
@@ -324,7 +325,7 @@ pub(super) fn worst_case(prices: &Prices, model: &ModelRef, lane: Lane, input: T
 const ENOUGH_REPLIES: u32 = 10;
 /// How many times as long as the longest of them a reply is likely to be at most.
 const LIKELY_LENGTH: u64 = 2;
-/// The same factor for a stage with fewer replies, for which those of the model's other stages count too.
+/// The same factor for a stage with fewer replies: for it, the replies of the model's other stages count, too.
 const LIKELY_ELSEWHERE: u64 = 4;
 /// How many requests may then be under way for each reply seen. Among twice as many replies as were seen, about two are
 /// longer than the longest so far; the reserve for the worst case covers one of them.
@@ -359,6 +360,11 @@ impl<'b> BudgetLease<'b> {
         BudgetLease { budget, prices, stage, model, lane, input, longest, refusal: Mutex::default(), breakers: None }
     }
 
+    /// The same for a request that is cancelled when its breaker trips.
+    pub(super) fn until_blocked(self, breakers: &'b CircuitBreakers, request: &'b ModelRequest) -> BudgetLease<'b> {
+        BudgetLease { breakers: Some((breakers, request)), ..self }
+    }
+
     /// The most that an attempt costs if its reply has `reply` tokens.
     fn worst_cost(&self, reply: Tokens) -> Option<Usd> {
         worst_case(self.prices, self.model, self.lane, self.input, reply)
@@ -377,11 +383,6 @@ impl<'b> BudgetLease<'b> {
         }
         let is_enough = state.open < all_replies.saturating_mul(OPEN_PER_REPLY);
         is_enough.then(|| Tokens(all_longest.0.saturating_mul(LIKELY_ELSEWHERE)))
-    }
-
-    /// The same for a request that is cancelled when its breaker trips.
-    pub(super) fn until_blocked(self, breakers: &'b CircuitBreakers, request: &'b ModelRequest) -> BudgetLease<'b> {
-        BudgetLease { breakers: Some((breakers, request)), ..self }
     }
 
     /// Why the last attempt was refused.

@@ -43,7 +43,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         self.unresolved(task, stats)
     }
 
-    /// A cell has no output: those that depend on it have none either.
+    /// A cell has no output, so those that depend on it have none either.
     pub(super) fn unresolved(&mut self, task: &Task, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         let blocked = self.frontier.resolve(task, TaskOutcome::Unresolved);
         Ok(stats.unresolved(task.stage(), blocked)?)
@@ -60,7 +60,7 @@ impl<'r, 'e> Cells<'r, 'e> {
         Ok(stats.cached(stage, resolved.key, is_first, resolved.unchanged)?)
     }
 
-    /// A cell has an output; `output` is it, where it was just read.
+    /// A cell has an output: `output`, if it was just read.
     pub(super) fn resolve(
         &mut self,
         task: &Task,
@@ -68,12 +68,12 @@ impl<'r, 'e> Cells<'r, 'e> {
         output: Option<Output>,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
-        let truncated = match self.is_rejected(task, resolved.key, output.as_ref()) {
+        let failure = match self.is_rejected(task, resolved.key, output.as_ref()) {
             Ok(true) => Some(self.truncation(task, resolved.key)),
             Ok(false) => None,
             Err(error) => Some(self.unreadable(task, resolved.key, &error)),
         };
-        if let Some(failure) = truncated {
+        if let Some(failure) = failure {
             return self.fail(task, &failure, stats);
         }
         if let Task::Compress(task) = task {
@@ -153,15 +153,15 @@ impl<'r, 'e> Cells<'r, 'e> {
         }
     }
 
-    /// Whether no other run has an action of its own at the place of an answer: an answer by rules has no run number,
-    /// though the contexts of runs may differ.
+    /// Whether no other run has another action in the place of an answer. An answer by rules has no run number, so it
+    /// shares its place with those of the other runs, whose contexts may differ.
     fn is_one_answer(&self, cell: &AnswerCell) -> bool {
         let matrix = self.executor.preparer.matrix();
         matrix.answer_repetition(cell) != Repetition::NONE
             || matrix.compress_repetition(&cell.compress) == Repetition::NONE
     }
 
-    /// The same for a judgement: one by rules has no run number either, though the answers may differ.
+    /// The same for a judgement: one by rules has no run number either, and the answers of the other runs may differ.
     fn is_one_judgement(&self, cell: &JudgeCell) -> bool {
         let matrix = self.executor.preparer.matrix();
         let is_one_above =

@@ -39,7 +39,7 @@ pub enum RunEvent<'a> {
         repeated: Tokens,
         /// What it cost; `None` where no price is known, 0 where no provider was asked.
         cost: Option<Usd>,
-        /// Whether the output is that of the earlier action in this place.
+        /// Whether the earlier action in this place had the same output.
         unchanged: bool,
     },
     /// An answer that may search takes one more step, which is an action of its own.

@@ -74,7 +74,7 @@ impl From<CacheError> for ExecutionError {
     }
 }
 
-/// What executing an action needs; shared by all actions under way.
+/// Executes actions. All that are under way share one.
 pub struct Executor<'e> {
     pub preparer: Preparer<'e>,
     /// Where outputs are stored.
@@ -160,7 +160,7 @@ impl Executor<'_> {
         self.failure(action, Blame::Infrastructure, message)
     }
 
-    /// Runs something that takes processor time beside the event loop.
+    /// Does work that takes processor time, beside the event loop.
     async fn on_blocking_pool<T: Send + 'static>(
         &self,
         action: &Action,

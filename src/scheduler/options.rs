@@ -13,7 +13,7 @@ use crate::results::UnqualifiedJudge;
 use base::files::FileError;
 use store::cache::CacheError;
 
-/// How far a run may go.
+/// What a run executes, and how.
 #[derive(Clone, Debug)]
 pub struct SchedulerOptions {
     /// Actions under way at once.
@@ -85,8 +85,7 @@ pub struct RunOutcome {
     /// Batches that are open.
     pub batches: Vec<OpenBatchNote>,
     pub models: ReportedModels,
-    /// What was expected when the first stale action was met: nothing where all was cached, `None` where there is no
-    /// estimate.
+    /// The estimate from when the first stale action was met: of nothing if all was cached; `None` if there is none.
     pub forecast: Option<CostEstimate>,
     /// Cells that were never reported, by stage: a bug of this program.
     pub unaccounted: Vec<String>,

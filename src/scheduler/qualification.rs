@@ -10,7 +10,9 @@ use super::execute::Executor;
 use super::options::{RunError, SchedulerOptions, UntestedJudge};
 use super::stats::RunStats;
 use crate::action::{ActionKey, StageName};
-use crate::judge::{self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, cannot_grade, verdict};
+use crate::judge::{
+    self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, SelfTestVerdict, cannot_grade, verdict,
+};
 use crate::pipeline::{JudgeIx, Place};
 use crate::plan::{Action, PrepareError, SelftestTask, Task};
 use crate::results::{FailedAction, UnqualifiedJudge};
@@ -68,9 +70,9 @@ struct JudgeTest {
     status: JudgeStatus,
     /// The dimensions in which it is not qualified.
     unqualified: Vec<Dimension>,
-    /// Whether a reply of this run kept the contract: to cases at first, and after them to cells.
+    /// Whether a reply of this run kept the contract. First the replies to cases count, then those to cells.
     kept_contract: bool,
-    /// How many of these replies broke it.
+    /// How many of these replies broke the contract.
     broke_contract: u32,
     /// Actions under way while no reply has kept the contract.
     under_way: BTreeSet<ActionKey>,
@@ -245,7 +247,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         if !is_last {
             return Ok(Vec::new());
         }
-        let verdict = test.judge_by(selftest);
+        let verdict = test.decide(selftest);
         stats.emit(&RunEvent::SelftestCompleted { judge: &test.name, verdict: &verdict })?;
         // If cases were skipped, the reason is reported elsewhere: offline, budget, interrupted.
         if let (JudgeStatus::Untested, Some(why)) = (test.status, test.obstacle.clone()) {
@@ -322,7 +324,7 @@ impl JudgeTest {
     }
 
     /// Decides the status of the judge by its grades.
-    fn judge_by(&mut self, selftest: &SelfTest) -> judge::SelfTestVerdict {
+    fn decide(&mut self, selftest: &SelfTest) -> SelfTestVerdict {
         let verdict = verdict(selftest, &self.grades);
         self.unqualified = verdict.unqualified().map(|result| result.dimension).collect();
         self.status = match verdict.may_grade {
@@ -338,8 +340,7 @@ impl JudgeTest {
 mod tests {
     use super::*;
     use crate::action::Digest;
-    use crate::judge::by_dimension;
-    use crate::judge::{Case, CaseKind, Quality, SelfTestDesign, draw_selftest};
+    use crate::judge::{Case, CaseKind, Quality, SelfTestDesign, by_dimension, draw_selftest};
     use base::locale::Locale;
     use std::sync::LazyLock;
 
@@ -374,7 +375,7 @@ mod tests {
             let is_last = test.settle(&case.id, odd(case).unwrap_or_else(|| CaseOutcome::Graded(sound(graded_as))));
             assert_eq!(is_last, number + 1 == selftest.cases.len());
         }
-        test.judge_by(selftest);
+        test.decide(selftest);
         test
     }
 
@@ -384,21 +385,30 @@ mod tests {
         let given_up: Vec<bool> = (0..10).map(|_| bad.note_replies(1)).collect();
         assert_eq!(given_up.iter().position(|given_up| *given_up), Some(GIVEN_UP_AFTER as usize - 1));
         assert_eq!(given_up.iter().filter(|given_up| **given_up).count(), 1);
-        assert!(bad.is_given_up() && !good.is_given_up());
+        assert!(bad.is_given_up());
         good.note_replies(0);
         assert!((0..20).all(|_| !good.note_replies(3)) && !good.is_given_up());
-        let mut alone = begun();
+    }
+
+    #[test]
+    fn until_a_reply_keeps_the_contract_no_more_actions_begin_than_it_takes_to_give_the_judge_up() {
+        let mut test = begun();
         let [first, second] = ["a", "b"].map(|name| ActionKey(Digest::hash(name)));
-        alone.under_way.insert(first);
-        assert!(alone.may_begin(&second, 3) && !alone.may_begin(&second, 5), "two can bring six replies, or ten");
-        assert!(alone.may_begin(&first, 5), "it is the only one");
-        let mut repeated = begun();
-        assert_eq!([3, 3, 2].map(|replies| repeated.note_replies(replies)), [false, false, true]);
-        for (judge, is_given_up) in [(&mut good, false), (&mut repeated, true)] {
+        test.under_way.insert(first);
+        assert!(test.may_begin(&second, 3) && !test.may_begin(&second, 5), "two can bring six replies, or ten");
+        assert!(test.may_begin(&first, 5), "it is the only one");
+    }
+
+    #[test]
+    fn replies_to_cells_are_counted_apart_from_cases_that_kept_the_contract() {
+        let (mut good, mut bad) = (begun(), begun());
+        good.note_replies(0);
+        assert_eq!([3, 3, 2].map(|replies| bad.note_replies(replies)), [false, false, true]);
+        for (judge, is_given_up) in [(&mut good, false), (&mut bad, true)] {
             judge.begin_cells();
             assert_eq!((judge.kept_contract, judge.is_given_up()), (false, is_given_up));
         }
-        assert!(good.note_replies(8), "cells are counted apart from cases that kept the contract");
+        assert!(good.note_replies(GIVEN_UP_AFTER));
     }
 
     #[test]

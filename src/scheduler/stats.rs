@@ -31,7 +31,8 @@ impl<'r> RunStats<'r> {
         self.listener.on_event(event)
     }
 
-    /// Reports an output that was found in the cache, for the first cell with its action or for another one.
+    /// Reports an output that was found in the cache. Only the first cell with its action has it from there; the others
+    /// share it.
     pub(super) fn cached(
         &mut self,
         stage: StageName,
@@ -78,7 +79,7 @@ impl<'r> RunStats<'r> {
         self.count(stage, MatrixCounts::default());
     }
 
-    /// Reports a cell that has no output, so that those that depend on it can have none.
+    /// Reports a cell that has no output, and the cells that depend on it, which can have none either.
     pub(super) fn unresolved(&mut self, stage: StageName, blocked: MatrixCounts) -> Result<(), FileError> {
         self.count(stage, blocked);
         self.emit(&RunEvent::Blocked(blocked))

@@ -1,5 +1,5 @@
 //! The life of a task: it is resolved from the cache, by the action of another task, or by executing its own; or it has no
-//! output. What follows from that is up to `cells` for those of the matrix, and up to `qualification` for the cases of the
+//! output. What follows from that is up to `cells` for cells of the matrix, and up to `qualification` for cases of the
 //! judges' self-tests.
 
 use std::rc::Rc;
@@ -70,7 +70,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
             self.share_failure(&task, outcome, stats)?;
             return Ok(None);
         }
-        // Outputs that this run has made are current, even those of a stage that is refreshed.
+        // Outputs that this run has made are current, even if their stage is refreshed.
         let is_completed = self.cells.shared.is_completed(&action.key);
         let refresh = if is_completed { &Refresh::default() } else { self.refresh };
         match plan::look_up(self.executor.store, &self.executor.preparer, &action, refresh) {
@@ -153,7 +153,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         self.judges.has_unacceptable()
     }
 
-    /// An action is under way from now on: other tasks with the same one wait for it.
+    /// Notes that an action is under way: other tasks with the same one wait for it.
     pub(super) fn started(&mut self, action: &Action) {
         self.cells.shared.begin(action.key);
     }
@@ -212,16 +212,14 @@ impl<'r, 'e> Tasks<'r, 'e> {
             self.judges.note_replies(judge, broken_replies(failure, action.attempts), stats)?;
         }
         self.release(action);
-        let outcome = match was_answered {
-            true => CaseOutcome::Ungraded,
-            false => CaseOutcome::Unasked(Some(failure.message_with_hint())),
-        };
+        let outcome =
+            if was_answered { CaseOutcome::Ungraded } else { CaseOutcome::Unasked(Some(failure.message_with_hint())) };
         self.cells.shared.fail(action.key, outcome.clone());
         self.unresolved(task, outcome.clone(), stats)?;
         sharers.iter().try_for_each(|sharer| self.share_failure(sharer, outcome.clone(), stats))
     }
 
-    /// The action of a task failed for another task; `outcome` is that of a case.
+    /// The action of a task failed for another task. If the task is a case, `outcome` is its outcome.
     fn share_failure(&mut self, task: &Task, outcome: CaseOutcome, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         stats.emit(&RunEvent::SharedFailure { stage: task.stage() })?;
         self.unresolved(task, outcome, stats)
@@ -252,7 +250,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         }
     }
 
-    /// What follows from the output of a task; `output` is it, where it was just read.
+    /// What follows from the output of a task: from `output`, if it was just read.
     fn resolve(
         &mut self,
         task: &Task,
@@ -279,7 +277,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
         }
     }
 
-    /// What follows if there is no output; `outcome` is that of a case.
+    /// What follows if a task has no output. If the task is a case, `outcome` is its outcome.
     fn unresolved(&mut self, task: &Task, outcome: CaseOutcome, stats: &mut RunStats<'_>) -> Result<(), RunError> {
         match task {
             Task::Generate(_) | Task::Regrade(_) => Ok(()),

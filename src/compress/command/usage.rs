@@ -141,19 +141,19 @@ impl<'o> UsageObject<'o> {
         spellings.iter().find_map(|path| {
             let (first, rest) = path.split_first()?;
             let value = rest.iter().try_fold(self.object.get(*first)?, |value, key| value.get(key))?;
-            (!value.is_null() && !(value.is_object())).then(|| (path.join("."), value))
+            (!value.is_null() && !value.is_object()).then(|| (path.join("."), value))
         })
     }
 
     fn first(&self, spellings: Spellings) -> Result<Option<Tokens>, CompressFault> {
         let Some((name, value)) = self.found(spellings) else { return Ok(None) };
-        let count = || {
+        let fault = || {
             CompressFault::contract(
                 say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
                 word("a whole number that is not negative", "非负整数"),
             )
         };
-        value.as_u64().map(Tokens).map(Some).ok_or_else(count)
+        value.as_u64().map(Tokens).map(Some).ok_or_else(fault)
     }
 
     fn cost(&self) -> Result<Option<Usd>, CompressFault> {

@@ -16,6 +16,7 @@ use super::templates::{AnswerTemplate, QuestionTemplate, Templates};
 use crate::judge::criterion::Dimension;
 use base::locale::Locale;
 use lexical::facts::Fact;
+use sessions::transcript::estimate_tokens;
 
 /// The size of the largest contexts of cases, in tokens.
 pub const MAX_PADDING: u64 = 32_000;
@@ -59,12 +60,12 @@ pub fn draw_selftest(locale: Locale, design: SelfTestDesign) -> SelfTest {
             let scene_nth = (answer_nth * 5 + nth * 3) % SCENES;
             let Some(scene) = scenes.get(scene_nth) else { continue };
             let id = case_id(question, answer_nth);
-            cases.push(scene.case(id, CaseKind::Labelled, question, answer));
+            let mut case = scene.case(id, CaseKind::Labelled, question, answer);
             if scene_nth % templates.questions.len() == nth {
                 let place = [0, 50, 100][scene_nth % 3];
-                let padded = pad(templates, &scene.context, design.padding, place);
-                cases.last_mut().into_iter().for_each(|case| case.context = Some(padded.clone()));
+                case.context = Some(pad(templates, &scene.context, design.padding, place));
             }
+            cases.push(case);
         }
     }
     let copies = lengthened(templates, &cases);
@@ -84,7 +85,7 @@ fn find<'c>(templates: &Templates, cases: &'c [Case], question: usize, answer: u
     cases.iter().find(|case| case.id == id)
 }
 
-/// Copies of cases whose answers have the same content in three times the words.
+/// Copies of cases, whose answers have the same content in three times the words.
 fn lengthened<'c>(templates: &'c Templates, cases: &'c [Case]) -> impl Iterator<Item = Case> + 'c {
     LENGTHENED.into_iter().filter_map(|(question, answer)| {
         let case = find(templates, cases, question, answer)?;
@@ -103,6 +104,7 @@ fn lengthened<'c>(templates: &'c Templates, cases: &'c [Case]) -> impl Iterator<
     })
 }
 
+/// Copies of cases whose wrong answers also try to instruct the judge.
 fn injected<'c>(templates: &'c Templates, cases: &'c [Case]) -> impl Iterator<Item = Case> + 'c {
     let places = INJECTED.into_iter().enumerate().zip(&templates.injections);
     places.filter_map(|((nth, (question, answer)), text)| {
@@ -115,12 +117,12 @@ fn injected<'c>(templates: &'c Templates, cases: &'c [Case]) -> impl Iterator<It
 /// A context of about `tokens` tokens, with the scene after `place` percent of the padding.
 fn pad(templates: &Templates, scene: &str, tokens: u64, place: u64) -> String {
     let (mut before, mut after) = (String::new(), String::new());
-    let mut size = sessions::transcript::estimate_tokens(scene).0;
+    let mut size = estimate_tokens(scene).0;
     let room = tokens.saturating_sub(size).max(1);
     let start = size;
     for (nth, line) in (0_u64..).zip(templates.padding.iter().cycle()) {
         let line = line.replace("{n}", &(nth + 11).to_string());
-        size += sessions::transcript::estimate_tokens(&line).0 + 1;
+        size += estimate_tokens(&line).0 + 1;
         if size > tokens {
             break;
         }

@@ -203,6 +203,10 @@ impl GradedSelfTest<'_> {
 
     /// How much higher lengthened copies are graded than what they are copies of; only pairs of which both are graded.
     fn length_shift(&self, dimensions: &[Dimension]) -> Option<f64> {
+        // While cases are open, the median could still move anywhere.
+        if !self.open.is_empty() {
+            return None;
+        }
         let pairs = self.test.cases.iter().filter_map(|case| match &case.kind {
             CaseKind::Lengthened(of) => Some((self.grades.get(&case.id)?, self.grades.get(of)?)),
             CaseKind::Labelled | CaseKind::Injection => None,
@@ -211,8 +215,7 @@ impl GradedSelfTest<'_> {
             let scores = dimensions.iter().map(move |dimension| (copy.get(*dimension), of.get(*dimension)));
             scores.filter_map(|(copy, of)| Some(copy?.value() - of?.value()))
         });
-        // While cases are open, the median could still move anywhere.
-        if self.open.is_empty() { median(&shifts.collect::<Vec<f64>>()) } else { None }
+        median(&shifts.collect::<Vec<f64>>())
     }
 
     fn has_injections(&self) -> bool {
@@ -325,15 +328,13 @@ fn whole_failures(dimensions: &[DimensionResult]) -> Vec<String> {
     let qualified = dimensions.iter().filter(|result| result.qualified);
     let (misses, labels) = qualified.fold((0, 0), |sum, result| (sum.0 + result.misses.len(), sum.1 + result.labels));
     let allowed = allowed_misses_in_all(labels);
-    (misses > allowed)
-        .then(|| {
-            say!(
-                "{misses} of {labels} labels missed in all (at most {allowed})",
-                "共 {labels} 个标注，判错 {misses} 个（至多允许 {allowed} 个）"
-            )
-        })
-        .into_iter()
-        .collect()
+    if misses <= allowed {
+        return Vec::new();
+    }
+    vec![say!(
+        "{misses} of {labels} labels missed in all (at most {allowed})",
+        "共 {labels} 个标注，判错 {misses} 个（至多允许 {allowed} 个）"
+    )]
 }
 
 #[cfg(test)]
@@ -352,13 +353,12 @@ mod tests {
         &TEST
     }
 
-    /// Grades of a judge that gives each quality one score, and answers without a label that of wrong ones.
+    /// Grades of a judge that gives each quality one score, and answers without a label the score of wrong ones.
     fn on_scale(right: f64, half: f64, wrong: f64) -> Grades {
         graded(|_, quality| match quality {
             Some(Quality::Right) => right,
             Some(Quality::Half) => half,
-            Some(Quality::Wrong) => wrong,
-            None => wrong,
+            Some(Quality::Wrong) | None => wrong,
         })
     }
 
@@ -374,7 +374,7 @@ mod tests {
         test().cases.iter().map(|case| (case.id.clone(), by_case(case))).collect()
     }
 
-    /// A judge that is right about everything, but for these labels of a dimension.
+    /// Grades of a judge that is right about everything but some labels of a dimension.
     fn missing(dimension: Dimension, misses: usize) -> Grades {
         let ids: Vec<CaseId> = test().labelled(dimension).map(|(case, _)| case.id.clone()).take(misses).collect();
         let mut grades = on_scale(5.0, 3.0, 1.0);

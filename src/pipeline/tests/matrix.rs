@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn every_answer_has_its_context_and_state_its_past(matrix in matrices()) {
+    fn a_chain_ends_at_a_point_with_probes_and_state_skips_no_point(matrix in matrices()) {
         for chain in matrix.chains().filter(|chain| chain.injection.is_none()) {
             let points: Vec<usize> = matrix.compressions(chain).map(|cell| cell.point.0).collect();
             if matrix.keeps_state(chain.method) {

@@ -127,7 +127,7 @@ fn nothing_left_is_its_own_kind_of_error() {
 }
 
 #[test]
-fn digests_see_through_remarks_and_layout() {
+fn remarks_and_layout_change_no_digest() {
     let digests =
         |fixture: &str| Project::new(STAGES).file("fixtures/tiny.json", fixture).opened().pipeline.fixtures[0].digests;
     let plain = digests(FIXTURE);

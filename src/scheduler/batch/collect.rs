@@ -42,7 +42,7 @@ impl LineResult {
     }
 }
 
-/// Asks the vendor about a batch. If it has ended, stores its results and closes it.
+/// Asks the vendor about a batch. If it has ended, stores its results and closes it; `None` if it stays open.
 pub(super) async fn poll(
     executor: &Executor<'_>,
     tracked: &mut Tracked,
@@ -52,12 +52,16 @@ pub(super) async fn poll(
     let account = &tracked.batch.intent.account;
     let client = match BatchClient::new(account) {
         Ok(client) => client,
-        Err(failure) => return Ok(note_stuck(tracked, failure.message)),
+        Err(failure) => {
+            tracked.note_stuck(failure.message);
+            return Ok(None);
+        }
     };
     if client.fingerprint() != tracked.batch.intent.fingerprint {
         let variable = account.api_key.as_ref().map_or(word("the key", "密钥"), |variable| &*variable.0);
         let text = say!("submitted with another key than {variable} has now", "提交时的密钥与 {variable} 现在的不同");
-        return Ok(note_stuck(tracked, text));
+        tracked.note_stuck(text);
+        return Ok(None);
     }
     let id = match &tracked.batch.id {
         Some(id) => id.clone(),
@@ -69,14 +73,20 @@ pub(super) async fn poll(
     };
     let status = match client.status(&id).await {
         Ok(status) => status,
-        Err(failure) => return Ok(note_failure(tracked, failure)),
+        Err(failure) => {
+            note_failure(tracked, failure);
+            return Ok(None);
+        }
     };
     match &status.ending {
         None => {
-            let text = say!("{} of {} done", "完成 {}/{}", status.done, tracked.batch.intent.lines.len());
-            Ok(note(tracked, text))
+            tracked.note = say!("{} of {} done", "完成 {}/{}", status.done, tracked.batch.intent.lines.len());
+            Ok(None)
         }
-        Some(BatchEnding::ResultsGone) => Ok(note_stuck(tracked, gone().to_owned())),
+        Some(BatchEnding::ResultsGone) => {
+            tracked.note_stuck(gone().to_owned());
+            Ok(None)
+        }
         Some(BatchEnding::Refused(why)) => {
             let message = say!("the provider refused the batch: {why}", "服务商拒绝了该批次：{why}");
             let failure = CallFailure { class: ErrorClass::Invalid, message, hint: None, attempts: 1 };
@@ -97,22 +107,12 @@ fn gone() -> &'static str {
     )
 }
 
-fn note_failure(tracked: &mut Tracked, failure: CallFailure) -> Option<Outcomes> {
+fn note_failure(tracked: &mut Tracked, failure: CallFailure) {
     match failure.class {
-        ErrorClass::NotFound => note_stuck(tracked, gone().to_owned()),
-        class if class.is_terminal() => note_stuck(tracked, failure.message),
-        _ => note(tracked, failure.message),
+        ErrorClass::NotFound => tracked.note_stuck(gone().to_owned()),
+        class if class.is_terminal() => tracked.note_stuck(failure.message),
+        _ => tracked.note = failure.message,
     }
-}
-
-fn note_stuck(tracked: &mut Tracked, text: String) -> Option<Outcomes> {
-    tracked.is_stuck = true;
-    note(tracked, text)
-}
-
-fn note(tracked: &mut Tracked, text: String) -> Option<Outcomes> {
-    tracked.note = text;
-    None
 }
 
 enum Confirmation {
@@ -175,7 +175,10 @@ async fn collect(
     let read = client.results(status, async |results| collector.store(results, &mut outcomes).await).await;
     match read {
         Ok(stored) => stored?,
-        Err(failure) => return Ok(note_failure(tracked, failure)),
+        Err(failure) => {
+            note_failure(tracked, failure);
+            return Ok(None);
+        }
     }
     collector.fill_missing(&mut outcomes).await?;
     close(executor, client, tracked, status, outcomes).await.map(Some)

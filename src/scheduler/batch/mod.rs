@@ -50,7 +50,7 @@ pub(super) enum Step {
     Idle(Vec<(Action, SkipReason)>),
 }
 
-/// What requests that are accepted or refused alike have in common. One goes live before others of its kind are
+/// What requests have in common that a provider accepts or refuses alike. One goes live before others of its shape are
 /// batched: a batch validates its requests only while it works on them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct RequestShape {
@@ -76,6 +76,7 @@ impl RequestShape {
     }
 }
 
+/// Whether a request of some shape was accepted live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShapeTest {
     /// The live request with this action.
@@ -95,8 +96,8 @@ pub(super) struct BatchLane<'r, 'e> {
     /// What the run refreshes. It is noted in each batch.
     refresh: &'r Refresh,
     is_offline: bool,
-    /// Whether everything goes live: the run does tasks outside of the matrix and waits for them.
-    is_all_live: bool,
+    /// Whether nothing is batched: the run does tasks outside of the matrix and waits for them.
+    batches_nothing: bool,
     open: Vec<Tracked>,
     /// Actions of open batches: nothing else requests them.
     held: HashSet<ActionKey>,
@@ -109,7 +110,8 @@ pub(super) struct BatchLane<'r, 'e> {
     shapes: HashMap<RequestShape, ShapeTest>,
     /// Actions that go live now.
     live: HashSet<ActionKey>,
-    is_live_only: bool,
+    /// Whether the deadline is over: what was not submitted by then goes live.
+    is_past_deadline: bool,
     reached: Option<BudgetReached>,
     submitted_requests: u64,
     polls: u32,
@@ -117,14 +119,14 @@ pub(super) struct BatchLane<'r, 'e> {
 }
 
 impl<'r, 'e> BatchLane<'r, 'e> {
-    /// A lane without batches; `open` adds those of earlier processes.
+    /// A lane without batches; `open` adds the batches of earlier processes.
     pub(super) fn new(executor: &'r Executor<'e>, options: &'r SchedulerOptions) -> BatchLane<'r, 'e> {
         BatchLane {
             executor,
             options: options.batches.clone(),
             refresh: &options.refresh,
             is_offline: options.offline,
-            is_all_live: options.without_cells,
+            batches_nothing: options.without_cells,
             open: Vec::new(),
             held: HashSet::new(),
             attempts: HashMap::new(),
@@ -132,7 +134,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             pending: Vec::new(),
             shapes: HashMap::new(),
             live: HashSet::new(),
-            is_live_only: false,
+            is_past_deadline: false,
             reached: None,
             submitted_requests: 0,
             polls: 0,
@@ -170,18 +172,18 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             self.waiting.insert(action.key, action);
             return None;
         }
-        if self.is_all_live || !self.is_batched(&action) {
+        if self.batches_nothing || !self.is_batched(&action) {
             return Some(action);
         }
         self.pending.push(action);
         None
     }
 
-    /// Whether the request of an action goes into a batch. The first of its kind goes live.
+    /// Whether the request of an action goes into a batch. The first of its shape goes live.
     fn is_batched(&mut self, action: &Action) -> bool {
         let key = action.key;
         let lane = action.request().map(|request| request.lane);
-        if is_case(action) || lane != Some(Lane::Batch) || self.is_live_only || self.live.contains(&key) {
+        if is_case(action) || lane != Some(Lane::Batch) || self.is_past_deadline || self.live.contains(&key) {
             return false;
         }
         // Its reply broke the contract: a batch would take another day to find out whether the next one keeps it.
@@ -197,16 +199,18 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         false
     }
 
-    /// Notes that a live request ended. If it was the first of its kind, the others follow it or try again.
+    /// Notes that a live request ended. If it was the first of its shape, the others may be batched now, or the next
+    /// one goes live.
     pub(super) fn note_live(&mut self, action: &Action, has_output: bool) {
         let Some(shape) = RequestShape::from_action(action) else { return };
         if self.shapes.get(&shape) != Some(&ShapeTest::UnderWay(action.key)) {
             return;
         }
-        match has_output {
-            true => self.shapes.insert(shape, ShapeTest::Accepted),
-            false => self.shapes.remove(&shape),
-        };
+        if has_output {
+            self.shapes.insert(shape, ShapeTest::Accepted);
+        } else {
+            self.shapes.remove(&shape);
+        }
     }
 
     /// The actions of open batches.
@@ -249,7 +253,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             ended.extend(self.keep_deadline().await);
             if !ended.is_empty() {
                 self.polls = 0;
-                return Ok(self.ended(ended));
+                return Ok(self.end(ended));
             }
             if *stop.borrow() >= StopRequest::Drain {
                 return Ok(self.idle(SkipReason::Interrupted));
@@ -266,7 +270,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         }
     }
 
-    /// Takes the pending actions whose kind of request was not tried live yet: they are begun again, and the first of
+    /// Takes the pending actions for whose shape no live request was accepted: they are begun again, and the first of
     /// them goes live.
     fn take_untested(&mut self) -> Vec<EndedLine> {
         let pending = std::mem::take(&mut self.pending).into_iter();
@@ -279,7 +283,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// Returns actions that no longer wait. Some of them are begun again: live, if their batch has shown that they
     /// must.
-    fn ended(&mut self, lines: Vec<EndedLine>) -> Step {
+    fn end(&mut self, lines: Vec<EndedLine>) -> Step {
         let must_go_live = lines.iter().filter(|line| matches!(line.end, LineEnd::Again { live: true }));
         self.live.extend(must_go_live.map(|line| line.action.key));
         Step::Ended(lines)
@@ -302,7 +306,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         Submitter { executor: self.executor, refresh: self.refresh, stop, breakers }
     }
 
-    /// Requests with the number of the attempt that they are.
+    /// Actions, each with the number of its attempt.
     fn numbered(&self, group: Vec<Action>) -> Vec<(Action, u8)> {
         let numbered = group.into_iter().map(|action| {
             let before = self.attempts.get(&action.key).copied().unwrap_or(0);
@@ -344,7 +348,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 false => None,
             };
             match outcomes {
-                Some(outcomes) => ended.extend(self.closed(tracked, &outcomes, breakers).await?),
+                Some(outcomes) => ended.extend(self.settle(tracked, &outcomes, breakers).await?),
                 None => self.open.push(tracked),
             }
         }
@@ -352,7 +356,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// Settles the cost of a batch that was closed, and reads the outputs that its tasks wait for.
-    async fn closed(
+    async fn settle(
         &mut self,
         tracked: Tracked,
         outcomes: &Outcomes,
@@ -413,13 +417,14 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 if !submission.left.is_empty() {
                     self.pending.append(&mut group);
                 }
-                ended.extend(self.submitted(submission));
+                ended.extend(self.note_submission(submission));
             }
         }
         Ok(ended)
     }
 
-    fn submitted(&mut self, submission: Submission) -> Vec<EndedLine> {
+    /// Adds the batches of a submission. Returns the actions that need not wait for one.
+    fn note_submission(&mut self, submission: Submission) -> Vec<EndedLine> {
         let Submission { open, submitted, ended, unaffordable, reached, left } = submission;
         self.open.extend(open);
         self.submitted_requests += submitted.len() as u64;
@@ -432,14 +437,14 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         ended
     }
 
-    /// After the deadline cancels what is open, once, and lets everything that is not submitted go live.
+    /// Once the deadline is over, cancels what is open, and lets everything that is not submitted go live.
     async fn keep_deadline(&mut self) -> Vec<EndedLine> {
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
         let is_over = self.options.deadline.is_some_and(|deadline| since.elapsed() >= deadline);
-        if !is_over || self.is_live_only || self.open.is_empty() {
+        if !is_over || self.is_past_deadline || self.open.is_empty() {
             return Vec::new();
         }
-        self.is_live_only = true;
+        self.is_past_deadline = true;
         self.polls = 0;
         for tracked in &mut self.open {
             let Some(id) = tracked.batch.id.as_deref() else { continue };

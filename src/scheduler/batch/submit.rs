@@ -52,8 +52,8 @@ pub(super) struct QueueCapacity {
     pub(super) is_empty: bool,
 }
 
-/// A request with what is reserved for it.
-struct Built {
+/// A request that is ready to be submitted, with what is reserved for it.
+struct BuiltRequest {
     action: Action,
     model: ModelRef,
     operation: Operation,
@@ -118,8 +118,13 @@ impl Submitter<'_, '_> {
 
     /// Makes the requests and reserves what they may cost, by path and headers: a batch has one of each. Requests with a
     /// common beginning are together, for the vendor's prompt cache.
-    fn build(self, group: Vec<(Action, u8)>, spec: &ProviderSpec, submission: &mut Submission) -> Vec<Vec<Built>> {
-        let mut groups: BTreeMap<_, Vec<Built>> = BTreeMap::new();
+    fn build(
+        self,
+        group: Vec<(Action, u8)>,
+        spec: &ProviderSpec,
+        submission: &mut Submission,
+    ) -> Vec<Vec<BuiltRequest>> {
+        let mut groups: BTreeMap<_, Vec<BuiltRequest>> = BTreeMap::new();
         for (action, attempt) in group {
             let Some(asked) = action.request() else {
                 submission.ended.push(EndedLine { action, end: LineEnd::Again { live: true } });
@@ -136,7 +141,17 @@ impl Submitter<'_, '_> {
             match self.executor.budget.reserve(worst, worst) {
                 Ok(reservation) => {
                     let built = groups.entry((request.path, request.headers.clone())).or_default();
-                    built.push(Built { action, model, operation, lane, attempt, request, input, worst, reservation });
+                    built.push(BuiltRequest {
+                        action,
+                        model,
+                        operation,
+                        lane,
+                        attempt,
+                        request,
+                        input,
+                        worst,
+                        reservation,
+                    });
                 }
                 Err(reached) => {
                     submission.reached.get_or_insert(reached);
@@ -152,8 +167,8 @@ impl Submitter<'_, '_> {
     fn intent(
         self,
         spec: &ProviderSpec,
-        first: &Built,
-        built: &[Built],
+        first: &BuiltRequest,
+        built: &[BuiltRequest],
         fingerprint: u32,
         newest: Option<String>,
     ) -> BatchIntent {
@@ -180,7 +195,7 @@ impl Submitter<'_, '_> {
         self,
         client: &BatchClient,
         spec: &ProviderSpec,
-        built: Vec<Built>,
+        built: Vec<BuiltRequest>,
         submission: &mut Submission,
     ) -> Result<(), CacheError> {
         let store = self.executor.store;
@@ -226,7 +241,7 @@ impl Submitter<'_, '_> {
     }
 
     /// Releases what was reserved for requests that the vendor refused, and fails them.
-    fn refuse(self, built: Vec<Built>, failure: &CallFailure, submission: &mut Submission) {
+    fn refuse(self, built: Vec<BuiltRequest>, failure: &CallFailure, submission: &mut Submission) {
         let actions = self.give_back(built).into_iter();
         submission.ended.extend(self.fail_all(actions, failure));
     }
@@ -248,8 +263,8 @@ impl Submitter<'_, '_> {
         })
     }
 
-    fn batch_line(self, built: &Built) -> BatchLine {
-        let Built { action, attempt, worst, .. } = built;
+    fn batch_line(self, built: &BuiltRequest) -> BatchLine {
+        let BuiltRequest { action, attempt, worst, .. } = built;
         let pipeline = self.executor.preparer.pipeline();
         BatchLine {
             key: action.key,
@@ -263,7 +278,7 @@ impl Submitter<'_, '_> {
     }
 
     /// Releases what was reserved for requests that are not submitted.
-    fn give_back(self, built: Vec<Built>) -> Vec<Action> {
+    fn give_back(self, built: Vec<BuiltRequest>) -> Vec<Action> {
         let actions = built.into_iter().map(|built| {
             self.executor.budget.give_back(built.reservation);
             built.action
@@ -274,7 +289,7 @@ impl Submitter<'_, '_> {
 
 impl Submission {
     /// Adds a batch that was created.
-    fn add_batch(&mut self, batch: OpenBatch, built: Vec<Built>) {
+    fn add_batch(&mut self, batch: OpenBatch, built: Vec<BuiltRequest>) {
         let (actions, reservations): (Vec<_>, Vec<_>) =
             built.into_iter().map(|built| (built.action, built.reservation)).unzip();
         self.submitted.extend(actions);
@@ -284,7 +299,7 @@ impl Submission {
 
 /// How many of the first requests fit into one batch: at least one, unless the vendor's queue is limited and has
 /// others.
-fn fitting(built: &[Built], room: Option<QueueCapacity>) -> usize {
+fn fitting(built: &[BuiltRequest], room: Option<QueueCapacity>) -> usize {
     let (mut bytes, mut tokens) = (0, 0);
     let fits = built.iter().take(MAX_LINES).take_while(|built| {
         bytes += built.request.body.len();
@@ -294,7 +309,7 @@ fn fitting(built: &[Built], room: Option<QueueCapacity>) -> usize {
     fits.count().max(usize::from(room.is_none_or(|room| room.is_empty)))
 }
 
-fn requests(intent: &BatchIntent, built: &[Built]) -> Vec<BatchRequest> {
+fn requests(intent: &BatchIntent, built: &[BuiltRequest]) -> Vec<BatchRequest> {
     let lines = built.iter().zip(&intent.lines);
     lines
         .map(|(built, line)| BatchRequest { id: intent.name(line).to_string(), request: built.request.clone() })

@@ -41,6 +41,12 @@ impl Tracked {
             if batch.id.is_some() { "submitted" } else { word("not confirmed by the provider", "服务商未确认") };
         Tracked { batch, reservations, note: note.to_owned(), was_polled: false, is_stuck: false }
     }
+
+    /// Notes why waiting cannot help.
+    pub(super) fn note_stuck(&mut self, note: String) {
+        self.is_stuck = true;
+        self.note = note;
+    }
 }
 
 /// The wait before the second poll of a batch. All other times of polling are multiples of it.

@@ -85,7 +85,7 @@ fn tail(stderr: &str) -> String {
 #[derive(Debug)]
 pub(in crate::scheduler) struct ProgramOutput {
     pub(in crate::scheduler) stdout: Bytes,
-    /// What it wrote to standard error meanwhile; of a long text the end.
+    /// What it wrote to standard error meanwhile; only the end of a long text.
     pub(super) stderr: String,
     /// A time just before the process that answered was started.
     pub(in crate::scheduler) started: SystemTime,

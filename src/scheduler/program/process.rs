@@ -1,4 +1,4 @@
-//! A process of the user's program: no shell, no undeclared variable, bounded in time and output.
+//! A process of the user's program: it gets no shell and no undeclared variable, and its time and output are bounded.
 //!
 //! All processes that the program starts end with it, whether it succeeds, fails or times out, or the run is stopped. A
 //! server that a compressor leaves behind would otherwise hold ports and memory for the rest of the matrix. On Linux a
