@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::call::{CallFailure, ErrorClass, ReadFault};
 use super::dialects::{beginning, error_text};
@@ -146,12 +146,15 @@ impl From<ReadFault> for AttemptError {
 /// The error inside a successful status. A router passes on the status of the provider behind it as `code`.
 pub(super) fn upstream(fault: ReadFault, body: &[u8]) -> AttemptError {
     let value: Option<Value> = serde_json::from_slice(body).ok();
-    let code = value.as_ref().map(|value| &inner(value)["code"]);
-    let code = code.and_then(|code| code.as_u64().or_else(|| code.as_str()?.parse().ok()));
-    match code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code)) {
-        Some(status) => AttemptError { message: fault.to_string(), ..classify(status, body) },
-        None => fault.into(),
-    }
+    let of_choice = |value: &Value| value.pointer("/choices/0/error").filter(|error| error.is_object()).cloned();
+    let error = value.map_or(Value::Null, |value| of_choice(&value).unwrap_or_else(|| inner(&value).clone()));
+    let code = error["code"].as_u64().or_else(|| error["code"].as_str()?.parse().ok());
+    let Some(status) = code.and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code)) else {
+        return fault.into();
+    };
+    // The provider's limits accepted the request: it is not throttled, and each attempt counts.
+    let classified = classify(status, json!({ "error": error }).to_string().as_bytes());
+    AttemptError { message: fault.to_string(), throttle: None, ..classified }
 }
 
 /// Reads a reply whose status is not 2xx, in any of the shapes that servers use.

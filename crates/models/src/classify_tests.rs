@@ -168,7 +168,9 @@ fn an_error_in_a_200_counts_as_the_status_that_it_names() {
     for body in [r#"{"error":{"message":"quota","code":402}}"#, r#"{"error":{"message":"quota","code":"402"}}"#] {
         assert_eq!(class(body), ErrorClass::Quota, "{body}");
     }
-    assert_eq!(class(r#"{"error":{"message":"slow down","code":429}}"#), ErrorClass::RateLimited);
+    assert_eq!(class(r#"{"choices":[{"error":{"message":"quota","code":402}}]}"#), ErrorClass::Quota);
+    let slow = upstream(ReadFault::Upstream("no".into()), br#"{"error":{"message":"slow down","code":429}}"#);
+    assert!(slow.class == ErrorClass::RateLimited && slow.throttle.is_none() && slow.is_retryable());
     for body in [r#"{"error":{"message":"no"}}"#, r#"{"error":{"message":"no","code":7}}"#, "{}"] {
         assert_eq!(class(body), ErrorClass::Transient, "{body}");
     }

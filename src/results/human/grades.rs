@@ -172,8 +172,9 @@ impl HumanGrades {
                     human
                         .problem_at(grade.line, say!("the results have no answer `{id}`", "结果中没有回答 `{id}`"))
                         .help(word(
-                            "name the result set that the sheet was written for by --label",
-                            "请用 --label 指定该表所对应的结果集",
+                            "name the result set that the sheet was written for by --label; if its answers have changed \
+                             since, write the sheet again",
+                            "请用 --label 指定该表所对应的结果集；若其回答已改变，请重新写出评分表",
                         )),
                 ),
             }

@@ -141,26 +141,25 @@ impl ResultSet {
 
     /// Adds compressions, sorted, so that sums of the same numbers are equal. Those that replaced nothing, and the
     /// answers from them, go into a set of their own.
-    pub(in crate::results) fn with_contexts(self, mut contexts: Vec<ContextFigures>) -> ResultSet {
+    pub(in crate::results) fn with_contexts(mut self, mut contexts: Vec<ContextFigures>) -> ResultSet {
         contexts.sort_by(|a, b| (&a.fixture, &a.method, a.point, a.run).cmp(&(&b.fixture, &b.method, b.point, b.run)));
-        let costs = Arc::new(self.costs_with(&contexts));
+        self.add_costs_of(&contexts);
         let (contexts, not_compressed): (Vec<_>, Vec<_>) = contexts.into_iter().partition(|context| context.compressed);
-        let set = ResultSet { contexts, costs, ..self };
+        let set = ResultSet { contexts, ..self };
         if not_compressed.is_empty() { set } else { set.set_apart(not_compressed) }
     }
 
-    /// The costs with those of compressions from which no cell was graded.
-    fn costs_with(&self, contexts: &[ContextFigures]) -> Vec<Costs> {
-        let mut costs = Vec::clone(&self.costs);
-        for (variant, of_variant) in costs.iter_mut().enumerate() {
-            let Some(method) = self.method(variant) else { continue };
+    /// Adds the costs of compressions from which no cell was graded.
+    fn add_costs_of(&mut self, contexts: &[ContextFigures]) {
+        for variant in 0..self.variants.len() {
+            let Some(name) = self.method(variant).map(|method| method.name.clone()) else { continue };
+            let Some(of_variant) = Arc::make_mut(&mut self.costs).get_mut(variant) else { continue };
             let compressions = of_variant.entry(StageName::Compress).or_default();
-            let made = contexts.iter().filter(|context| context.method == method.name);
+            let made = contexts.iter().filter(|context| context.method == name);
             compressions.extend(made.map(|context| (context.key.half(), context.usd)));
             compressions.sort_by_key(|(key, _)| *key);
             compressions.dedup_by_key(|(key, _)| *key);
         }
-        costs
     }
 
     /// Moves these contexts, which replaced nothing, and the answers from them into a set of their own.

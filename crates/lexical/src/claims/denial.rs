@@ -27,8 +27,8 @@ static REJECTION_ASKED: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Words directly before a fact that deny it.
-static DENIED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
+/// Words directly before a fact that negate it.
+static NEGATED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
     any_of(
         "",
         &[
@@ -36,12 +36,28 @@ static DENIED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
             r"\b(?:never|no longer|neither|nor)(?: [\w']+){0,3}",
             r"\bnothing (?:is|was)(?: [\w']+){0,5}",
             r"\bnot",
-            r"\b(?:instead of|rather than|(?:chosen|preferred|picked) over)(?: [\w']+){0,2}",
-            r"\b(?:rejected|abandoned|discarded|ruled out|dropped|gave up|turned down)(?: [\w']+){0,2}",
-            r"(?:不是|并非|而非|不再|没有|并未|从未|不需要|无需|否决了|放弃了|推翻了|弃用了?)[^，。；]{0,6}",
+            r"(?:不是|并非|不再|没有|并未|从未|不需要|无需)[^，。；]{0,6}",
         ],
         "[\\s`'\"“”「」:]*$",
     )
+});
+
+/// Words directly before a fact that report it as rejected.
+static REJECTED_BEFORE: LazyLock<Regex> = LazyLock::new(|| {
+    any_of(
+        "",
+        &[
+            r"\b(?:instead of|rather than|(?:chosen|preferred|picked) over)(?: [\w']+){0,2}",
+            r"\b(?:rejected|abandoned|discarded|ruled out|dropped|gave up|turned down)(?: [\w']+){0,2}",
+            r"(?:而非|否决了|放弃了|推翻了|弃用了?)[^，。；]{0,6}",
+        ],
+        "[\\s`'\"“”「」:]*$",
+    )
+});
+
+/// The words that negate.
+static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"\b(?:not|never|no longer|neither|nor|nothing)\b|n't\b|不是|并非|不再|没有|并未|从未|不需要|无需")
 });
 
 /// Words between a negation and a fact that turn it round: "not more than 30" gives a limit, "not 8080 but 8081" a
@@ -51,7 +67,9 @@ static LIMITED: LazyLock<Regex> = LazyLock::new(|| {
         "",
         &[
             r"\b(?:more|less|fewer|longer|shorter|later|earlier|sooner|larger|bigger|smaller|higher|lower|greater|older|newer|other) than\b",
-            r"\b(?:above|below|beyond|past|until|unless|except|but|only|just|merely|forget|change[ds]? from|differ\w*|exceed\w*)\b",
+            r"^ than\b",
+            r"\b(?:above|below|beyond|past|until|unless|except|but|only|just|merely|forget|differ\w*|exceed\w*)\b",
+            r"\bchange[ds]? from[\s`'\x22]*$",
             "而是|超过|超出|多于|少于|高于|低于|大于|小于|长于|晚于|早于|忘|只|仅|除了|除非",
         ],
         "",
@@ -102,9 +120,17 @@ pub fn is_denied(folded: &str, place: &Range<usize>) -> bool {
     let end = after.char_indices().find(|(at, c)| ends_clause(after, *at, *c)).map_or(after.len(), |(at, _)| at);
     let sentence = before.rfind(['\n', '。']).map_or(0, |at| at + 1).max(before.rfind(". ").map_or(0, |at| at + 2));
     let sentence = before.get(sentence..).unwrap_or(before);
+    let clause = before.get(start..).unwrap_or("");
     DENIED_WHOLE.is_match(sentence)
-        || DENIED_BEFORE.find(before.get(start..).unwrap_or("")).is_some_and(|words| !LIMITED.is_match(words.as_str()))
+        || NEGATED_BEFORE.find(clause).is_some_and(|words| !LIMITED.is_match(after_negation(words.as_str())))
+        || REJECTED_BEFORE.is_match(clause)
         || DENIED_AFTER.is_match(after.get(..end).unwrap_or(""))
+}
+
+/// The words after the last negation.
+fn after_negation(words: &str) -> &str {
+    let end = NEGATION.find_iter(words).last().map_or(0, |negation| negation.end());
+    words.get(end..).unwrap_or("")
 }
 
 /// Whether a clause ends at `c`, the character of `text` at `at`. A full stop inside a name or a number does not
@@ -128,6 +154,10 @@ mod tests {
         {
             assert!(denied(text), "{text}");
         }
+        for text in ["we rejected only 8081", "it did not change from 8080 to 8081", "it has not moved but is not 8081"]
+        {
+            assert!(denied(text), "{text}");
+        }
         for text in [
             "not 8080, but 8081",
             "it is not 8080 but 8081",
@@ -135,6 +165,7 @@ mod tests {
             "no longer than 8081 lines",
             "it does not take more than 8081",
             "do not forget to set 8081",
+            "it has not changed from 8081",
             "it is 8081",
             "the claim was checked. it is 8081",
         ] {

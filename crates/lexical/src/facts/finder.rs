@@ -13,7 +13,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::Fact;
-use super::names::{TranscriptPaths, ends_in, is_path_char, is_path_or_file, is_version, normal_path};
+use super::names::{TranscriptPaths, ends_in, goes_on_after, goes_on_before, is_path_char, is_version, normal_path};
 use sessions::transcript::{MappedFold, TypographyRules, fold_by, is_unspaced, is_word, numeral, value_of_numeral};
 
 /// A fact prepared to be looked for in many texts.
@@ -270,7 +270,7 @@ impl TextNeedle {
             c if numeral(c).is_some() => last == '第' || numeral(last).is_some() || last.is_ascii_digit(),
             c if is_word(c) && is_word(last) => true,
             // `src/db` is not `old-src/db`
-            c => is_word(c) && is_path_or_file(&self.text) && matches!(last, '-' | '.') && beyond.is_some_and(is_word),
+            c => is_word(c) && goes_on_before(&self.text, last) && beyond.is_some_and(is_word),
         }
     }
 
@@ -284,8 +284,7 @@ impl TextNeedle {
             return true;
         }
         let numbers = last.is_ascii_digit() && next == '.' && beyond.is_some_and(|c| c.is_ascii_digit());
-        let path =
-            is_path_or_file(&self.text) && is_word(last) && matches!(next, '-' | '.') && beyond.is_some_and(is_word);
+        let path = is_word(last) && goes_on_after(&self.text, next) && beyond.is_some_and(is_word);
         // `--force` is not `--force-with-lease`
         let flag = self.text.starts_with('-') && is_word(last) && next == '-' && beyond.is_some_and(is_word);
         numbers
@@ -514,6 +513,7 @@ mod tests {
         assert!(!occurs("-v", "a v"));
         assert!(!occurs("config.yaml", "see config.yaml.bak") && occurs("config.yaml", "see config.yaml. Then"));
         assert!(!occurs("settings.json", "my-settings.json") && occurs("settings.json", "a/settings.json"));
+        assert!(occurs("package.json", "in package.json-style") && occurs("queue.push", "self.queue.push(job)"));
         assert!(!occurs("--force", "use --force-with-lease") && occurs("--force", "use --force, or --force=x"));
     }
 

@@ -25,16 +25,29 @@ impl TranscriptPaths {
     }
 }
 
-/// Whether a text is a path, or the name of a file or a host. Such a name is not part of a longer one: `config.yaml` is
-/// another file than `config.yaml.bak`.
-pub(super) fn is_path_or_file(text: &str) -> bool {
-    let is_ending = |end: &str| {
-        (1..=5).contains(&end.len())
-            && end.chars().all(|c| c.is_ascii_alphanumeric())
-            && end.contains(|c: char| c.is_ascii_alphabetic())
-    };
-    let is_file = |(stem, end): (&str, &str)| stem.ends_with(is_word) && is_ending(end);
-    !text.contains(' ') && (text.contains('/') || text.rsplit_once('.').is_some_and(is_file))
+/// Whether a text goes on after this character if a word follows: `config.yaml` is another file than `config.yaml.bak`,
+/// `src/db` another folder than `src/db-old`.
+pub(super) fn goes_on_after(text: &str, c: char) -> bool {
+    c == '.' && (is_path(text) || is_file(text)) || c == '-' && is_path(text)
+}
+
+/// Whether a text goes on before this character if a word precedes it: `settings.json` is another file than
+/// `my-settings.json`.
+pub(super) fn goes_on_before(text: &str, c: char) -> bool {
+    c == '-' && (is_path(text) || is_file(text)) || c == '.' && is_path(text)
+}
+
+fn is_path(text: &str) -> bool {
+    text.contains('/') && !text.contains(' ')
+}
+
+/// Whether a text may be the name of a file or a host: one word with an ending.
+fn is_file(text: &str) -> bool {
+    let Some((stem, end)) = text.rsplit_once('.').filter(|_| !text.contains(' ')) else { return false };
+    stem.ends_with(is_word)
+        && (1..=5).contains(&end.len())
+        && end.chars().all(|c| c.is_ascii_alphanumeric())
+        && end.contains(|c: char| c.is_ascii_alphabetic())
 }
 
 /// Whether a text ends in a number after a point or after the letter `v`.

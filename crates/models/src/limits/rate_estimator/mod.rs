@@ -8,8 +8,7 @@
 //! 2. *Hold*: the level is the amount accepted in the second before the limit showed. No second gets more than that;
 //!    refused requests count too if the provider turns out to count them.
 //! 3. *Raise* after a while without refusals. More refusals than the noise explains take the raise back.
-//! 4. *Lower* when more is refused than the noise explains, at once to the accepted amount. If as large a share is still
-//!    refused at a much lower level, refusals are noise, and the level is restored.
+//! 4. *Lower* when more is refused, to the accepted amount. If a much lower level changes nothing, refusals are noise.
 //! 5. *Probe*: after a refusal one request at a time. When four in a row are refused, all wait as long as the provider says.
 //!
 //! An announced limit replaces the start and the level, and stays the highest level.
@@ -255,7 +254,8 @@ impl RateEstimator {
 
     /// Records that a request was answered.
     pub(crate) fn succeeded(&mut self, id: u64, now: Seconds) {
-        let refused_for = self.unaccepted_since.take().map_or(0.0, |since| now - since);
+        let first = self.history.after(Seconds::NEG_INFINITY, false).next();
+        let refused_for = first.zip(self.unaccepted_since.take()).map_or(0.0, |(first, since)| first.at - since);
         if refused_for > OUTAGE && self.phase != Phase::Start && self.ceiling.is_none() {
             self.start_again(now);
         }

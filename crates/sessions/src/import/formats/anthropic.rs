@@ -41,7 +41,7 @@ pub(super) fn blocks_of(content: &Value, draft: &mut ConversationDraft) -> Conte
                 texts.push(format!("[{} {}]", str_of(block, "name"), arguments(block.get("input"))));
             }
             "compaction" => blocks.summary = Some(content_of(block, draft)),
-            "web_search_tool_result" => texts.extend(
+            "web_search_tool_result" if !list_of(block, "content").is_empty() => texts.extend(
                 list_of(block, "content").iter().map(|hit| format!("{} {}", str_of(hit, "title"), str_of(hit, "url"))),
             ),
             _ => texts.push(text_of(block, draft)),

@@ -188,8 +188,10 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
     if is_summary && draft.len() > 0 {
         let text = text_of(content, draft);
         // Older versions write the summary without a boundary before it.
-        let is_noted =
-            draft.last_compaction().is_some_and(|last| last.kind == CompactionKind::Summary && last.summary.is_none());
+        let here = draft.len();
+        let is_noted = draft
+            .last_compaction()
+            .is_some_and(|last| last.kind == CompactionKind::Summary && last.summary.is_none() && last.message == here);
         if !is_noted {
             draft.note_compaction(None);
         }

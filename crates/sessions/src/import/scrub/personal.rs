@@ -18,7 +18,7 @@ pub(super) const ADDRESS: &str = "contributor@example.com";
 /// path.
 static HOME: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(^|[^A-Za-z0-9_.~-]|file://|[A-Za-z]:|[A-Za-z]%3[Aa]|(?:^|[^A-Za-z0-9_.~/-])(?:/mnt)?/[A-Za-z]|\\[nrt])((?:/home|/Users|/var/home|[/\\]{1,4}Users|[/\\]{1,4}Documents and Settings)[/\\]{1,4})([\p{Latin}0-9][\p{Latin}\p{M}0-9._-]*)",
+        r"(^|[^A-Za-z0-9_.~-]|file://|[A-Za-z]:|[A-Za-z]%3[Aa]|\\[nrt])((?:/home|/Users|(?:/mnt)?/[A-Za-z]/Users|/var/home|[/\\]{1,4}Users|[/\\]{1,4}Documents and Settings)[/\\]{1,4})([\p{Latin}0-9][\p{Latin}\p{M}0-9._-]*)",
     )
 });
 /// The same in names of folders that stand for paths.
@@ -53,9 +53,9 @@ const NO_PERSON: [&str; 9] =
     ["user", "Shared", "Public", "Default", "USERNAME", "username", "YOUR_USERNAME", "NAME", "your-username"];
 
 /// Endings of file names that look like the end of an address.
-const FILE_ENDINGS: [&str; 22] = [
+const FILE_ENDINGS: [&str; 28] = [
     "png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "css", "scss", "js", "mjs", "ts", "tsx", "jsx", "json", "py",
-    "rs", "md", "html", "yaml", "yml", "service",
+    "rs", "md", "html", "yaml", "yml", "service", "tgz", "gz", "zip", "whl", "avif", "mp4",
 ];
 
 /// The most bytes of a URL before the host.
@@ -221,6 +221,7 @@ mod tests {
         assert_eq!(home("file:///c%3A/Users/jdoe/x /home/josé/x"), "file:///c%3A/Users/user/x /home/user/x");
         assert_eq!(home(r"a\n-Users-jdoe-x"), r"a\n-Users-user-x");
         assert_eq!(home("--home-jdoe-repo--"), "--home-user-repo--");
+        assert_eq!(home("route('/m/home/start')"), "route('/m/home/start')");
         assert_eq!(home("src/home/index.ts https://x.org/home/start"), "src/home/index.ts https://x.org/home/start");
     }
 
@@ -232,7 +233,10 @@ mod tests {
         assert_eq!(scrub("1,https://x.org/a,jane@corp.io"), "1,https://x.org/a,contributor@example.com");
         assert_eq!(scrub("见https://x.org，问jane@corp.io"), "见https://x.org，问contributor@example.com");
         assert_eq!(scrub("https://x.org/?to=jane@corp.io"), "https://x.org/?to=contributor@example.com");
-        for text in ["git@github.com:o/r.git", "icon@2x.png", "pkg@1.2.3", "redis://u@cache.corp.io/0"] {
+        for text in [
+            "https://x.org/p@1.2.3.tgz", "git@github.com:o/r.git", "icon@2x.png", "pkg@1.2.3",
+            "redis://u@cache.corp.io/0",
+        ] {
             assert_eq!(scrub(text), text);
         }
     }
