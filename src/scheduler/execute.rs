@@ -435,7 +435,7 @@ impl Executor<'_> {
             Err(fault) => fault,
         };
         let limit = request.settings.max_output_tokens;
-        let (failure, is_retryable) = reply_failure(fault, &record.usage, limit, 1);
+        let (failure, is_retryable) = reply_failure(fault, &body, &record.usage, limit);
         if is_retryable {
             self.note_unreadable(Some(record), &failure.message);
             return None;

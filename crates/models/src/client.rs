@@ -357,18 +357,8 @@ impl PreparedCall<'_> {
         self.model.limiter.settle(ticket, self.need, used);
         self.connection.account.limiter.settle(None, self.need, used);
         let read = dialects::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected));
-        read.map_err(|fault| match fault {
-            ReadFault::Truncated => truncated(&reply.usage, self.call.settings.max_output_tokens),
-            ReadFault::Upstream(_) => upstream(fault, &reply.body),
-            ReadFault::Malformed(_) if reply.body.trim_ascii_start().starts_with(b"<") => {
-                let hint = word(
-                    "the reply is a web page: does base_url name the API? It mostly ends in /v1",
-                    "回复是网页：base_url 指向 API 吗？通常以 /v1 结尾",
-                );
-                AttemptError::from(fault).with_hint(hint)
-            }
-            other => other.into(),
-        })
+        let limit = self.call.settings.max_output_tokens;
+        read.map_err(|fault| unusable(fault, &reply.body, &reply.usage, limit))
     }
 
     /// The tokens that count against the limits; a count that the provider did not report stays as reserved.
@@ -420,14 +410,28 @@ fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
     AttemptError { message: format!("{}{length}", fault.message), hint: Some(hint), ..fault }
 }
 
-/// The failure of a request of a batch whose stored reply is no answer, and whether it may be asked again.
-pub fn reply_failure(fault: ReadFault, usage: &Usage, limit: Option<Tokens>, attempts: u32) -> (CallFailure, bool) {
-    let fault = match fault {
+/// The error of a reply that is no answer.
+fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>) -> AttemptError {
+    match fault {
         ReadFault::Truncated => truncated(usage, limit),
+        ReadFault::Upstream(_) => upstream(fault, body),
+        ReadFault::Malformed(_) if body.trim_ascii_start().starts_with(b"<") => {
+            let hint = word(
+                "the reply is a web page: does base_url name the API? It mostly ends in /v1",
+                "回复是网页：base_url 指向 API 吗？通常以 /v1 结尾",
+            );
+            AttemptError::from(fault).with_hint(hint)
+        }
         other => other.into(),
-    };
-    let is_retryable = fault.is_retryable();
-    (fault.failure(attempts), is_retryable)
+    }
+}
+
+/// The failure of a request of a batch whose stored reply is no answer, and whether it may be asked again. `limit` is the
+/// most tokens that the reply was allowed.
+pub fn reply_failure(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>) -> (CallFailure, bool) {
+    let error = unusable(fault, body, usage, limit);
+    let is_retryable = error.is_retryable();
+    (error.failure(1), is_retryable)
 }
 
 #[cfg(test)]
