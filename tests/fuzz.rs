@@ -155,7 +155,7 @@ fn importers() {
         if let Ok(log) = read_bytes(Path::new(name), bytes.to_vec(), None) {
             let count = |message: &Message| Tokens(message.content.len() as u64 / 4);
             for conversation in log.conversations {
-                drop(assemble(conversation, log.format, &FixtureOptions::default(), &|_| false, &count));
+                drop(assemble(conversation, log.format, &FixtureOptions::default(), &count));
             }
         }
     });

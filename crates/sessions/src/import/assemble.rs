@@ -74,12 +74,11 @@ pub struct Assembled {
     pub suspicions: Vec<Suspicion>,
 }
 
-/// Makes a fixture of a conversation. `taken` tells which names are in use; `count` counts the tokens of a message.
+/// Makes a fixture of a conversation; `count` counts the tokens of a message.
 pub fn assemble(
     conversation: Conversation,
     format: Format,
     options: &FixtureOptions,
-    taken: &dyn Fn(&str) -> bool,
     count: &dyn Fn(&Message) -> Tokens,
 ) -> Assembled {
     let notes = notes_of(&conversation, format);
@@ -92,7 +91,7 @@ pub fn assemble(
         }
     }
     let mut fixture = Fixture {
-        name: unique_name(&plain_name(wanted), taken),
+        name: plain_name(wanted),
         description: say!(
             "Imported from a log of {format}. Say in a sentence or two what happened in the session.",
             "由 {format} 的日志导入。请用一两句话说明会话中发生了什么。"
@@ -146,10 +145,10 @@ fn notes_of(conversation: &Conversation, format: Format) -> Value {
 }
 
 /// `name`, or `name-2` and so on until it is free.
-fn unique_name(name: &str, taken: &dyn Fn(&str) -> bool) -> String {
+pub fn unique_name(name: &str, mut is_taken: impl FnMut(&str) -> bool) -> String {
     let mut unique = name.to_owned();
     let mut number = 2_u64;
-    while taken(&unique) {
+    while is_taken(&unique) {
         unique = format!("{name}-{number}");
         number += 1;
     }
@@ -176,8 +175,8 @@ mod tests {
         };
         let points = PointRules { at_compactions: true, ..PointRules::default() };
         let options = FixtureOptions { points, ..FixtureOptions::default() };
-        let made = assemble(conversation, Format::Pi, &options, &|name| name == "a-b", &|_| Tokens(1));
-        assert_eq!(made.fixture.name, "a-b-2");
+        let made = assemble(conversation, Format::Pi, &options, &|_| Tokens(1));
+        assert_eq!(unique_name(&made.fixture.name, |name| name == "a-b"), "a-b-2");
         assert_eq!((made.fixture.messages.len(), made.fixture.points.as_slice()), (3, [2].as_slice()));
         assert_eq!(made.fixture.notes["own_summaries"][0], "contributor@example.com wants mail");
         assert_eq!(made.fixture.notes[PARAPHRASE], 1, "the first message of the person is marked");

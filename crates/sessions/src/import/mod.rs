@@ -27,7 +27,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, SessionCut, assemble};
+pub use assemble::{Assembled, FixtureOptions, PARAPHRASE, SessionCut, assemble, unique_name};
 pub use conversation::{
     CompactionKind, Conversation, DropReason, ImportError, ImportIssue, ImportedLog, ModelStep, NO_RESULT, ORPHAN_HEAD,
     RecordedCompaction, RepairKind,

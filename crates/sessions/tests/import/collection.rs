@@ -89,7 +89,7 @@ fn scrubbing_the_collection_keeps_hashes_ids_and_paths_and_leaves_nothing_certai
             let options = import::FixtureOptions::default();
             let count =
                 |m: &compeval_sessions::transcript::Message| compeval_sessions::transcript::estimate_tokens(&m.content);
-            let made = import::assemble(conversation, imported.format, &options, &|_| false, &count);
+            let made = import::assemble(conversation, imported.format, &options, &count);
             let after = unscrubbed_names(&text(&made.fixture.messages));
             for (kept, count) in before {
                 assert_eq!(after.get(&kept), Some(&count), "{kept} in {}", file.display());

@@ -76,7 +76,7 @@ fn a_long_output_is_held_short_while_reading_and_cut_with_its_true_length() {
     let conversation = imported.conversations[0].clone();
     assert!(conversation.messages[2].content.len() < 5000);
     let count = |_: &compeval_sessions::transcript::Message| base::units::Tokens(1);
-    let made = assemble(conversation, imported.format, &FixtureOptions::default(), &|_| false, &count);
+    let made = assemble(conversation, imported.format, &FixtureOptions::default(), &count);
     let content = &made.fixture.messages[2].content;
     assert!(content.starts_with("line 0\n") && content.ends_with("line 19999\n"), "{content}");
     assert!(content.contains("[... cut, 208,890 characters in the original ...]"), "{content}");
