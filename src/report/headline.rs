@@ -5,7 +5,7 @@ use super::translation::{Translation, translation};
 use crate::judge::Dimension;
 use crate::results::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult, Manifest, MethodChange,
-    MethodLevel, MissingCells, OVERALL, Summary, main_result,
+    MethodLevel, MissingCells, NEEDED_RECALL, OVERALL, Summary, main_result,
 };
 use base::locale::Locale;
 use base::text::{grouped, shortened};
@@ -229,9 +229,6 @@ fn change_sentence(word: &str, change: &MainChange, tr: &Translation) -> String 
     parts.join(tr.locale.pick("; ", "；")) + tr.locale.pick(".", "。")
 }
 
-/// What the needed-later recall is called in [`MethodChange::measure`].
-const NEEDED: &str = "needed";
-
 /// `anchored −0.75 (95%: −1.01 to −0.49)`, with the number of tries where it improved. A needed-later recall is
 /// named as such.
 fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
@@ -251,7 +248,7 @@ fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
         let label = dimension.label(tr.locale);
         tr.locale.pick(format!(" in {label}"), format!(" 的{label}"))
     });
-    let recall = (method.measure == NEEDED)
+    let recall = (method.measure == NEEDED_RECALL)
         .then(|| tr.locale.pick(" in needed-later recall".to_owned(), " 的后续所需召回".to_owned()));
     let (name, of) = (&method.method, of.or(recall).unwrap_or_default());
     format!("{name}{of} {}{}{why}", signed(method.difference), figures(method, tr))

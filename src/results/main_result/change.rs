@@ -6,6 +6,7 @@ use crate::results::comparison::values::{Comparison, DriftCheck, MethodCompariso
 use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::Manifest;
 use crate::results::headline::{AnswererAgreement, ConstraintLoss, EditNote, MainChange, MainResult, MethodChange};
+use crate::results::result_set::level::NEEDED_RECALL;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainResult {
@@ -19,9 +20,6 @@ pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainR
     let same = trends.filter(|trend| *trend == main.trend()).count();
     main.result(Some(AnswererAgreement { same: same + 1, of: answerers.len() }))
 }
-
-/// What the needed-later recall is called in [`MethodChange::measure`].
-const NEEDED: &str = "needed";
 
 /// Whether anything got better, whether anything got worse, and whether anything changed at all.
 type Trend = (bool, bool, bool);
@@ -120,7 +118,7 @@ impl<'c> ComparedMethods<'c> {
         let is_overall = self.methods.iter().any(|(known, compared)| *known == name && compared.overall.is_some());
         MethodChange {
             method: name.to_owned(),
-            measure: if is_overall { "overall" } else { NEEDED }.to_owned(),
+            measure: if is_overall { "overall" } else { NEEDED_RECALL }.to_owned(),
             difference: test.difference,
             ci95: test.ci95,
             verdict: test.verdict,
@@ -156,7 +154,8 @@ impl<'c> ComparedMethods<'c> {
             .filter(|(name, _)| !self.tests().any(|(tested, test)| tested == *name && is_regressed(test)));
         let worse = methods.flat_map(|(name, compared)| {
             let dimensions = compared.dimensions.iter().map(|(dimension, test)| (dimension.clone(), test));
-            let needed = compared.overall.as_ref().and(compared.needed.as_ref()).map(|test| (NEEDED.to_owned(), test));
+            let needed =
+                compared.overall.as_ref().and(compared.needed.as_ref()).map(|test| (NEEDED_RECALL.to_owned(), test));
             let worse = dimensions.chain(needed).filter(|(_, test)| is_regressed(test));
             worse.map(move |(measure, test)| MethodChange { measure, ..self.method(name, test) })
         });

@@ -33,6 +33,9 @@ pub type ScoreEstimates = Ordered<ScoreEstimate>;
 /// The name of the mean of all dimensions.
 pub const OVERALL: &str = "overall";
 
+/// The name of the recall of what sessions needed later, beside [`OVERALL`] and the dimensions.
+pub const NEEDED_RECALL: &str = "needed";
+
 /// The level of a variant over fixtures, each given by its runs.
 fn level<'r>(variant: &VariantRuns, fixtures: impl Iterator<Item = (usize, &'r RunValues)>) -> ScoreEstimate {
     let clusters: Vec<&RunValues> = fixtures.map(|(_, runs)| runs).collect();

@@ -263,13 +263,7 @@ fn read_bounded(reader: &mut impl BufRead, into: &mut Vec<u8>) -> io::Result<usi
 
 /// Parses JSON; halves of surrogate pairs, which models and cut strings leave behind, become U+FFFD.
 fn parse(text: &str) -> Result<Value, serde_json::Error> {
-    serde_json::from_str(text).or_else(|error| {
-        let reason = error.to_string();
-        if !reason.contains("surrogate") && !reason.contains("hex escape") {
-            return Err(error);
-        }
-        serde_json::from_str(&without_half_surrogates(text)).map_err(|_| error)
-    })
+    serde_json::from_str(&without_half_surrogates(text))
 }
 
 /// The text up to the last complete value before `damage`, with the open brackets closed.
