@@ -404,3 +404,17 @@ pub(crate) fn score_style(score: Option<f64>) -> TextStyle {
         None => TextStyle::Dim,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_go_on_below_where_the_room_ends() {
+        let names = ["full", "regenerative", "mask", "none"].map(str::to_owned);
+        let widths = |room| fitting(&names, room).iter().map(|part| part.len()).collect::<Vec<_>>();
+        assert_eq!([widths(41), widths(40), widths(23)], [vec![4], vec![3, 1], vec![2, 2]]);
+        assert_eq!(widths(1), [1, 1, 1, 1], "a column is never left out");
+        assert!(fitting(&[], 80).concat().is_empty());
+    }
+}

@@ -355,6 +355,59 @@ fn a_recall_that_regressed_beside_a_better_score_makes_the_result_mixed() {
     assert_eq!(measures, ["needed", "overall"]);
 }
 
+#[test]
+fn the_mean_is_named_where_no_method_has_its_verdict() {
+    let (a, b) = (set("a", &A), set("b", &B));
+    let mut found = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
+    let overall = found.methods.get_mut("mine").unwrap().overall.as_mut().unwrap();
+    overall.verdict = Verdict::Improved;
+    let overall = *overall;
+    let named = |verdict| {
+        let found = Comparison { primary: Some(DifferenceTest { verdict, ..overall }), ..found.clone() };
+        match main_result(&summarize(&a, Some(found)), &a.manifest) {
+            MainResult::Improved(change) | MainResult::Mixed(change) => change.mean.map(|mean| mean.verdict),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(named(Verdict::Regressed), Some(Verdict::Regressed));
+    assert_eq!([named(Verdict::Improved), named(Verdict::NoEvidence)], [None, None]);
+}
+
+#[test]
+fn new_failures_are_named_and_none_where_nothing_failed() {
+    let named = |chains: &[(&str, u32)]| {
+        let set = set("a", &A);
+        match main_result(&summarize(&set, Some(failing(chains, false))), &set.manifest) {
+            MainResult::Improved(change) | MainResult::Regressed(change) | MainResult::Mixed(change) => change,
+            MainResult::NoEvidence(change) | MainResult::Unchanged(change) => change,
+            other => panic!("{other:?}"),
+        }
+        .newly_failing
+    };
+    assert_eq!(named(&[]), [""; 0]);
+    assert_eq!(named(&[("f1", 1)]), ["mine"]);
+}
+
+#[test]
+fn costs_rest_on_the_points_that_both_sides_compressed() {
+    use crate::results::aggregates::contexts::fakes::context;
+    let with = |label: &str, contexts: &[(&str, f64)]| {
+        let made = contexts.iter().map(|(fixture, usd)| ContextFigures {
+            method: "mine".into(),
+            usd: Some(*usd),
+            ..context(fixture, 1, 1, 0.5)
+        });
+        set(label, &A).with_contexts(made.collect())
+    };
+    let usd = |a: &[(&str, f64)], b: &[(&str, f64)]| {
+        let costs = against(&with("a", a), &with("b", b)).costs.usd;
+        costs.after.zip(costs.before).unwrap()
+    };
+    let whole = [("f1", 0.1), ("f2", 0.5)];
+    assert_eq!(usd(&whole[..1], &whole), (0.1, 0.1), "the same compression costs the same");
+    assert_eq!(usd(&[("f1", 0.2)], &whole), (0.2, 0.1));
+}
+
 /// Compares a side whose method failed these chains with one that failed none.
 fn failing(chains: &[(&str, u32)], deterministic: bool) -> Comparison {
     let design = |mut manifest: Manifest| {
