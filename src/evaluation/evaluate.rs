@@ -34,6 +34,7 @@ use crate::results::{
     Publication, Regradings, ResultsFolder, Summary, Tried, Tries, names, open_side, variant_designs,
 };
 use crate::scheduler::{self, Budget, Listener, RunOutcome};
+use base::memory::return_freed;
 use base::say;
 use lexical::claims::language_of;
 use models::{Lane, Prices};
@@ -89,6 +90,8 @@ fn run_and_publish(
     let unpushed = part.as_ref().and_then(|part| push_part(part, options.shared, &manifest, &store).err());
     let synced = store.sync();
     report_notices(&store, listening);
+    // The results need some large pieces at once.
+    return_freed();
     let published = match part {
         Some(_) => publish_part(manifest, lines, store, writer)?,
         None => publish_set(&pipeline, manifest, lines, earlier, store, writer)?,
