@@ -300,7 +300,19 @@ fn an_unknown_model_gets_a_suggestion() {
     for arguments in [&["cache", "prune", "--model", "nope", "--dry-run"][..], &["cache", "prune", "--model", "nope"]] {
         let text = project.ok(arguments);
         assert!(text.contains("no entry has the model `nope`") && text.contains(&model), "{text}");
+        assert!(!text.contains("of this stage"), "{text}");
     }
+}
+
+#[test]
+fn a_name_that_some_entry_has_is_not_called_unknown() {
+    let project = Project::ran("a");
+    let of_rule = ["cache", "prune", "--dry-run", "--model", "rule truncate"];
+    let prune = |options: &[&str]| project.ok(&[&of_rule[..], options].concat());
+    assert!(prune(&[]).contains("Would remove: 1 entry"), "{}", prune(&[]));
+    assert!(prune(&["--writer", "nobody"]).contains("no entry matches"), "{}", prune(&["--writer", "nobody"]));
+    let text = prune(&["--stage", "judge"]);
+    assert!(text.contains("no entry of this stage and age has the model `rule truncate`"), "{text}");
 }
 
 #[test]

@@ -62,11 +62,12 @@ fn help_page(program: &Command) -> StyledStr {
     page
 }
 
-/// The error for a command of an earlier version, with its replacement; `None` if these words never named one.
-pub(super) fn former_command(words: &[String]) -> Option<String> {
+/// The error for a command of an earlier version, with its replacement; `None` if these words never named one. `unknown`
+/// is the word that is no command.
+pub(super) fn former_command(words: &[String], unknown: &str) -> Option<String> {
     let (former, successor) = FORMER.iter().find(|(former, _)| {
         let parts: Vec<&str> = former.split(' ').collect();
-        words.windows(parts.len()).any(|window| window == parts)
+        parts.last() == Some(&unknown) && words.windows(parts.len()).any(|window| window == parts)
     })?;
     Some(match successor {
         Some(successor) => format!("`compeval {former}` is now `{successor}`"),
@@ -126,13 +127,18 @@ mod tests {
         for (former, successor) in FORMER {
             assert!(!all.iter().any(|leaf| leaf == former), "{former} is a command");
             let words: Vec<String> = former.split(' ').map(str::to_owned).collect();
-            let text = former_command(&words).unwrap_or_default();
+            let text = words.last().and_then(|unknown| former_command(&words, unknown)).unwrap_or_default();
             let Some(successor) = successor else { continue };
             assert!(text.ends_with(&format!("is now `{successor}`")), "{text}");
             let named = successor.trim_start_matches("compeval ");
             assert!(all.iter().any(|leaf| named.starts_with(leaf.as_str())), "{successor} names no command");
         }
-        assert_eq!(former_command(&["run".to_owned()]), None);
+        let of_words = |line: &str, unknown: &str| {
+            former_command(&line.split(' ').map(str::to_owned).collect::<Vec<String>>(), unknown)
+        };
+        assert_eq!(of_words("run", "run"), None);
+        assert_eq!(of_words("labells trend", "labells"), None, "a misspelled command is not that of an argument");
+        assert_eq!(of_words("-C open rum", "rum"), None);
         let flag = |word: &str| former_flag(&["run".to_owned(), word.to_owned()]);
         assert_eq!(flag("--shard=3/8").as_deref(), Some("--shard is now `--part I/N --remote URL`"));
         assert_eq!(flag("--part"), None);

@@ -48,7 +48,7 @@ impl Exit {
         self as u8
     }
 
-    /// The exit with the higher precedence: 130 > 6 > 5 > 7 > 100.
+    /// The exit with the higher precedence: 1, 2, 4 > 130 > 6 > 5 > 7 > 100.
     pub(crate) fn and(self, other: Exit) -> Exit {
         if other.precedence() > self.precedence() { other } else { self }
     }
@@ -249,18 +249,46 @@ impl From<EvaluationError> for Failure {
     }
 }
 
-/// Why nothing more may be sent, in terms of the flags that say so.
+/// Why nothing more may be sent, in terms of the flags that say so. Of what a flag allows, a part of a run has a share,
+/// and a later look has what the earlier ones left.
 pub(crate) fn budget_message(reached: BudgetReached) -> String {
     match reached {
-        BudgetReached::Cost { limit, spent } => say!(
-            "the next request could exceed --max-cost {limit} ({} spent or reserved)",
-            "下一个请求可能超过 --max-cost {limit}（已用或预留 {}）",
-            Usd(spent)
-        ),
-        BudgetReached::Requests { limit } => {
-            say!("--max-requests {limit} were sent", "--max-requests {limit} 已用完")
+        BudgetReached::Cost { limit, spent } => {
+            let limit = match allowed_in_all("max_cost", limit) {
+                None => format!("--max-cost {limit}"),
+                Some(all) => {
+                    let own = money(Some(Usd(limit)));
+                    say!("the {own} that --max-cost {all} leaves here", "--max-cost {all} 在此留下的 {own}")
+                }
+            };
+            say!(
+                "the next request could exceed {limit} ({} spent or reserved)",
+                "下一个请求可能超过 {limit}（已用或预留 {}）",
+                Usd(spent)
+            )
         }
+        BudgetReached::Requests { limit } => match allowed_in_all("max_requests", limit as f64) {
+            None => say!("--max-requests {limit} were sent", "--max-requests {limit} 已用完"),
+            Some(all) => {
+                let own = count(limit, Noun::Request);
+                say!(
+                    "{own} were sent, which --max-requests {all} leaves here",
+                    "--max-requests {all} 在此留下的 {own} 已用完"
+                )
+            }
+        },
     }
+}
+
+/// What a flag was typed with, if that is more than the limit of this process.
+fn allowed_in_all(flag: &str, limit: f64) -> Option<f64> {
+    let all: f64 = typed_value(flag)?.parse().ok()?;
+    (all - limit > 1e-9).then_some(all)
+}
+
+/// The value of a flag as it was typed.
+fn typed_value(flag: &str) -> Option<String> {
+    CommandLine::current().typed(flag)?.rsplit([' ', '=']).next().map(str::to_owned)
 }
 
 /// What is wrong with a request, in terms of the flags that made it.
@@ -272,13 +300,19 @@ fn message(error: &EvaluationError) -> String {
                 "--max-cost 需要已知价格，而 `{model}` 的价格未知"
             )
         }
-        EvaluationError::CostLimit { limit, reply, expected } => {
+        EvaluationError::CostLimit { limit, reply, expected, .. } => {
             let estimate =
                 expected.map(|usd| say!(", and the run is estimated at {}", "；本次运行估计为 {}", money(Some(usd))));
+            let limit = match allowed_in_all("max_cost", limit.0) {
+                None => say!("--max-cost {} is", "--max-cost {} ", limit.0),
+                Some(all) => {
+                    let own = money(Some(*limit));
+                    say!("--max-cost {all} leaves {own} here, which is", "--max-cost {all} 在此留下 {own}，")
+                }
+            };
             say!(
-                "--max-cost {} is less than one reply of `{}` may cost: {} for {} tokens{}",
-                "--max-cost {} 低于 `{}` 一条回复的可能费用：{}（{} 个词元）{}",
-                limit.0,
+                "{limit} less than one reply of `{}` may cost: {} for {} tokens{}",
+                "{limit}低于 `{}` 一条回复的可能费用：{}（{} 个词元）{}",
                 reply.model,
                 money(Some(reply.usd)),
                 reply.tokens.0,
@@ -287,8 +321,9 @@ fn message(error: &EvaluationError) -> String {
         }
         EvaluationError::TooFewFixtures { needed, found } => {
             let have = count(*found, Noun::Fixture);
+            let are = if *found == 1 { "is" } else { "are" };
             say!(
-                "--until-decided needs {needed} fixtures that the baseline has too: there is {have}",
+                "--until-decided needs {needed} fixtures that the baseline has too: there {are} {have}",
                 "--until-decided 需要基线中也有的 {needed} 个样本，现有 {have}"
             )
         }
@@ -304,8 +339,10 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
             "请在 {} 中声明：[prices.\"{model}\"]，给出每百万词元的 input 与 output（美元）",
             file.display()
         ),
-        EvaluationError::CostLimit { reply, expected, .. } => {
+        EvaluationError::CostLimit { limit, share, reply, expected } => {
             let least = expected.map_or(reply.usd.0, |expected| expected.0.min(reply.usd.0));
+            let all = allowed_in_all("max_cost", limit.0).unwrap_or(limit.0);
+            let least = all + (least - limit.0) / share;
             let amount = say!("--max-cost {:.2} works", "--max-cost {:.2} 即可", (least * 100.0).ceil() / 100.0);
             match reply.is_limited {
                 true => say!(
@@ -359,9 +396,8 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
             )
         }
         EvaluationError::NoParts { .. } => {
-            let typed = CommandLine::current();
-            let of = typed.typed("parts").and_then(|words| words.rsplit([' ', '=']).next()).unwrap_or("8").to_owned();
-            let part = typed.without("parts").with("part", &format!("--part 1/{of}"));
+            let of = typed_value("parts").unwrap_or_else(|| "8".to_owned());
+            let part = CommandLine::current().without("parts").with("part", &format!("--part 1/{of}"));
             say!("{}   runs the first of {of}", "{}   运行 {of} 个分片中的第一个", part.command("run"))
         }
         EvaluationError::OtherParts { .. } => word(

@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use clap::FromArgMatches;
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::pipeline::{declared_locale, find_pipeline};
 use crate::scheduler::{supervise_if_asked, use_supervisor};
@@ -122,7 +122,11 @@ fn typed_words() -> Vec<String> {
 fn refuse_command(error: &clap::Error) -> u8 {
     let words = typed_words();
     let console = Console::plain();
-    if let Some(why) = former_command(&words) {
+    let unknown = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) => word.as_str(),
+        _ => "",
+    };
+    if let Some(why) = former_command(&words, unknown) {
         console.eprint(&format!("error: {why}"));
         return Exit::BadInput.code();
     }

@@ -48,6 +48,14 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
             );
             console.warn(word("cache:", "缓存："), text);
         }
+        Event::ChecksLeftOut => {
+            let text = word(
+                "interrupted while the judges were checked with answers of this run; finished work is saved, and the next \
+                 run makes the other checks",
+                "在用本次运行的回答检查评审时中断；完成的工作已保存，下次运行会做完其余检查",
+            );
+            console.warn(word("stopped:", "已停止："), text);
+        }
         Event::Access(access) => console.note(&access_list(access, console)),
         Event::Exchanged(summary) => transfers(summary).into_iter().for_each(|line| console.note(&line)),
         Event::OutputsChanged { label, keys } => {

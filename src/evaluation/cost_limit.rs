@@ -36,7 +36,8 @@ pub fn require_prices<'m>(
 }
 
 /// Refuses a run that its cost limit would stop at the first reply. If one reply may cost more than the limit but the
-/// estimate of the run is below it, the budget is changed to allow such replies.
+/// estimate of the run is below it, the budget is changed to allow such replies. `share` is the part of the money that
+/// this process may spend, from 0 to 1.
 ///
 /// # Errors
 /// [`EvaluationError::CostLimit`].
@@ -44,6 +45,7 @@ pub(super) fn check_cost_limit(
     pipeline: &Pipeline,
     store: &Store,
     options: &EngineOptions,
+    share: f64,
 ) -> Result<(), EvaluationError> {
     let prices = Prices::new(pipeline.prices.clone());
     let Some(limit) = options.budget.limits().usd.filter(|_| !options.offline) else { return Ok(()) };
@@ -59,7 +61,7 @@ pub(super) fn check_cost_limit(
             options.budget.allow_expensive_replies();
             Ok(())
         }
-        expected => Err(EvaluationError::CostLimit { limit, reply, expected }),
+        expected => Err(EvaluationError::CostLimit { limit, share, reply, expected }),
     }
 }
 

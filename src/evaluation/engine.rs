@@ -52,6 +52,11 @@ pub struct EngineOptions {
 }
 
 impl EngineOptions {
+    /// Whether the work was asked to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| *stop.borrow() != StopRequest::No)
+    }
+
     fn for_scheduler(&self, pipeline: &Pipeline, refresh: Refresh) -> SchedulerOptions {
         SchedulerOptions {
             jobs: self.jobs.unwrap_or_else(|| jobs(pipeline)).max(1),

@@ -37,10 +37,11 @@ pub enum EvaluationError {
     /// The cost is limited, and the price of a model is unknown. `file` is the pipeline, which declares prices.
     #[error("{}", say!("a cost limit needs known prices, and the price of `{model}` is unknown", "费用上限需要已知价格，而 `{model}` 的价格未知"))]
     UnknownPrice { model: ModelRef, file: PathBuf },
-    /// One reply may cost more than the limit, and so may the whole run.
+    /// One reply may cost more than the limit, and so may the whole run. `limit` is what this process may spend, and
+    /// `share` the part of the whole run's limit that this is, from 0 to 1.
     #[error("{}", say!("the cost is limited to {limit}, and one reply of `{}` may cost {} ({} tokens)", "费用上限为 {limit}，而 `{}` 一条回复可能花费 {}（{} 个词元）",
         reply.model, reply.usd, reply.tokens.0))]
-    CostLimit { limit: Usd, reply: DearestReply, expected: Option<Usd> },
+    CostLimit { limit: Usd, share: f64, reply: DearestReply, expected: Option<Usd> },
     /// The variable with the key of a provider is not set.
     #[error("{}", say!("{variable} is not set, and provider `{provider}` needs the key in it", "没有设置 {variable}，而服务商 `{provider}` 需要其中的密钥"))]
     MissingKey { variable: String, provider: String },

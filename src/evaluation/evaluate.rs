@@ -272,7 +272,7 @@ impl Prepared {
     /// Begins the result set, runs the matrix and completes the manifest.
     fn execute(&self, store: &Store, listening: &Listening<'_>) -> Result<ExecutedRun, EvaluationError> {
         let Prepared { pipeline, options, writer, request, .. } = self;
-        check_cost_limit(pipeline, store, options)?;
+        check_cost_limit(pipeline, store, options, self.part.as_ref().map_or(1.0, PartOfRun::share))?;
         let folder = writer.folder();
         let mut manifest = self.begin(store);
         writer.begin(&manifest)?;
@@ -294,7 +294,7 @@ impl Prepared {
         let refreshes = !request.refresh.is_empty();
         let ended = Ended { run, weaknesses, failures: counts.failures.clone(), allow_weak_judge, refreshes };
         listening.report(&Event::Ended(&ended));
-        let ending = ended.ending();
+        let mut ending = ended.ending();
         manifest.outcome = ended.recorded();
         manifest.caveats.weak_judges = ended.run.weak_judges;
         manifest.caveats.unqualified = ended.run.unqualified;
@@ -313,6 +313,10 @@ impl Prepared {
             let compared = Manifest { failures: counts.failures.clone(), ..manifest.clone() };
             (manifest.tried, manifest.regradings) =
                 self.record_comparison(&regrader, lines.few(), compared, baseline, listening, &mut counts)?;
+        }
+        if counts.checks_left_out {
+            listening.report(&Event::ChecksLeftOut);
+            ending = Ending::Interrupted;
         }
         self.record_spending(&mut manifest, counts, ended.run.submitted)?;
         note_origins(store, folder, &mut manifest)?;

@@ -47,6 +47,8 @@ pub enum Event<'a> {
     WorkIsOver,
     /// All actions are over; the results are not yet published.
     Ended(&'a Ended),
+    /// The run was asked to stop while its judges were checked with its answers; the rest of that is left out.
+    ChecksLeftOut,
     /// What was exchanged with the remote.
     Exchanged(&'a SharedSummary),
     /// Pulled outputs differ from those of the earlier results of the label; `keys` are some of their keys.

@@ -30,6 +30,8 @@ pub(super) struct RunCounts {
     notes: BTreeMap<String, u64>,
     /// The failed checks of each judge.
     pub(super) weaknesses: BTreeMap<String, Vec<String>>,
+    /// Whether checks of judges were left out because the run was asked to stop.
+    pub(super) checks_left_out: bool,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +81,7 @@ impl RunCounts {
             failures: Vec::new(),
             notes: BTreeMap::new(),
             weaknesses: BTreeMap::new(),
+            checks_left_out: false,
         })
     }
 

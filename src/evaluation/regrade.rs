@@ -87,7 +87,7 @@ impl Regrader<'_> {
         Ok(found)
     }
 
-    /// Executes the tasks like those of the run.
+    /// Executes the tasks like those of the run; none of them after a request to stop.
     pub(super) fn perform(
         &self,
         tasks: &[Task],
@@ -98,12 +98,19 @@ impl Regrader<'_> {
             return Ok(Vec::new());
         }
         let Regrader { pipeline, store, options } = *self;
+        if options.is_stopping() {
+            counts.checks_left_out = true;
+            return Ok(tasks.iter().map(|_| None).collect());
+        }
         let stages = vec![(StageName::Regrade, tasks.len() as u64)];
         let started = Started { pipeline, folder: None, stages, budget: &options.budget };
-        let mut steps = Steps { listening, counts, shared: options.shared.as_ref() };
-        with_engine(started, store, options, listening, async |executor, options, stop| {
-            Ok(run_tasks(executor, options, stop, tasks, &mut steps).await?)
-        })
+        let mut steps = Steps { listening, counts: &mut *counts, shared: options.shared.as_ref() };
+        let outputs: Vec<Option<Output>> =
+            with_engine(started, store, options, listening, async |executor, options, stop| {
+                Ok(run_tasks(executor, options, stop, tasks, &mut steps).await?)
+            })?;
+        counts.checks_left_out |= options.is_stopping() && outputs.iter().any(Option::is_none);
+        Ok(outputs)
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::say;
 use models::ClientEvent;
 
 #[derive(Debug, Default)]
@@ -34,9 +33,7 @@ impl RequestLog {
 fn describe(event: &ClientEvent) -> Option<String> {
     match event {
         ClientEvent::Sent { .. } | ClientEvent::Answered { .. } => None,
-        ClientEvent::RateLimited { provider } => {
-            Some(say!("{provider} reports a rate limit", "{provider} 报告速率限制"))
-        }
+        ClientEvent::RateLimited { provider } => Some(format!("{provider} reports a rate limit")),
         ClientEvent::Retrying { provider, model, cause, wait, .. } => {
             let delay = if wait.is_zero() { String::new() } else { format!(" in {}", seconds(wait)) };
             Some(format!("retrying {provider}/{model}{delay}: {cause}"))

@@ -77,7 +77,7 @@ impl FixtureLoader<'_> {
         let names: Vec<&str> = fixtures.keys().map(String::as_str).collect();
         let wanted = selection.fixtures.as_deref();
         report_unknown(selection.fixtures_flag(), word("fixture", "样本"), wanted, &names, self.problems);
-        self.warn_orphan_banks(&banks, &names);
+        self.report_orphan_banks(&banks, &names);
         let (mut loaded, mut left_out) = (Vec::new(), Vec::new());
         let mut sizes = Vec::new();
         for (name, path) in fixtures.iter().filter(|(name, _)| is_wanted(wanted, name)) {
@@ -214,9 +214,9 @@ impl FixtureLoader<'_> {
         files
     }
 
-    /// Warns of banks whose fixture does not exist. A fixture that exists without being matched by a glob is not
+    /// Reports banks whose fixture does not exist. A fixture that exists without being matched by a glob is not
     /// missing.
-    fn warn_orphan_banks(&mut self, banks: &BTreeMap<String, String>, names: &[&str]) {
+    fn report_orphan_banks(&mut self, banks: &BTreeMap<String, String>, names: &[&str]) {
         let bases: Vec<PathBuf> = match self.fixtures.map(|placed| &placed.value) {
             Some(FixturePaths::Globs(globs)) => {
                 globs.iter().filter_map(|glob| Pattern::new(&glob.value).ok()).map(|pattern| pattern.base()).collect()

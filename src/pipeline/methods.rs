@@ -11,7 +11,7 @@ use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Sh
 use base::locale::word;
 use base::say;
 use base::units::Tokens;
-use models::{Dialect, Lane, ModelUse};
+use models::{Dialect, ModelUse};
 use sessions::references::PATTERNS;
 
 /// Tool results that `mask` keeps by default.
@@ -215,13 +215,6 @@ fn vendor_model(
 ) -> Option<ModelUse> {
     let model = context.model(&model_declaration!(table, Compress, override_model))?;
     if model.provider.dialect == dialect {
-        if let Some(lane) = table.value.lane.as_ref().filter(|_| model.lane == Lane::Batch) {
-            context.error(
-                &lane.place,
-                word("a vendor's own compaction cannot be batched", "厂商自带的压缩不能用批处理"),
-                word("leave `lane` out here", "请在此省略 `lane`"),
-            );
-        }
         return Some(model);
     }
     let strategy = table.value.strategy.as_ref().map_or("", |strategy| &strategy.value);

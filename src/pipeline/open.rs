@@ -278,7 +278,13 @@ impl ProjectLoader<'_> {
         let all = tables(&self.declared.compress);
         let names: Vec<&str> =
             all.iter().filter_map(|t| t.value.name.as_ref()).map(|name| name.value.as_str()).collect();
-        report_unknown("--methods", "method", self.request.selection.methods.as_deref(), &names, &mut context.problems);
+        report_unknown(
+            "--methods",
+            word("method", "方法"),
+            self.request.selection.methods.as_deref(),
+            &names,
+            &mut context.problems,
+        );
         let mut taken = BTreeMap::new();
         let (mut methods, mut method_answerers) = (Vec::new(), Vec::new());
         for table in all {

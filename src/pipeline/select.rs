@@ -121,7 +121,7 @@ pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &MatrixS
 }
 
 impl EmptySelection {
-    /// Names the flags that selected nothing. `left_out` are the fixtures without a bank.
+    /// Names the flags that selected nothing, and the fixtures without a bank, which are `left_out`.
     pub(super) fn new(selection: &MatrixSelection, left_out: &[String]) -> EmptySelection {
         let flags = [
             (selection.fixtures_flag(), selection.fixtures.is_some()),
@@ -129,22 +129,23 @@ impl EmptySelection {
             ("--probes", selection.probes.is_some()),
         ];
         let given: Vec<&str> = flags.iter().filter(|(_, given)| *given).map(|(flag, _)| *flag).collect();
-        if !given.is_empty() {
-            let help = word(
-                "leave a flag out to select all; `compeval check` lists what there is",
-                "省略选项即全选；`compeval check` 列出全部",
-            )
-            .to_owned();
-            return EmptySelection {
-                why: say!("nothing is selected by {}", "没有选中任何内容：{}", given.join(word(" and ", "、"))),
-                help,
-            };
-        }
-        let why = match left_out.is_empty() {
-            true => word("there is no fixture to run", "没有可运行的样本").to_owned(),
-            false => {
-                say!("no fixture has probes: {}", "没有样本含有问题：{}", list(left_out.iter().map(String::as_str)))
+        let flags = given.join(word(" and ", "、"));
+        let without_bank = list(left_out.iter().map(String::as_str));
+        let why = match (given.is_empty(), left_out.is_empty()) {
+            (false, true) => {
+                let help = word(
+                    "leave a flag out to select all; `compeval check` lists what there is",
+                    "省略选项即全选；`compeval check` 列出全部",
+                );
+                let why = say!("nothing is selected by {flags}", "没有选中任何内容：{flags}");
+                return EmptySelection { why, help: help.to_owned() };
             }
+            (false, false) => say!(
+                "nothing is selected by {flags}, and there is no bank for {without_bank}",
+                "没有选中任何内容：{flags}；没有题库的样本：{without_bank}"
+            ),
+            (true, true) => word("there is no fixture to run", "没有可运行的样本").to_owned(),
+            (true, false) => say!("no fixture has probes: {without_bank}", "没有样本含有问题：{without_bank}"),
         };
         let help = word(
             "write a bank by hand or by `compeval probes generate`, or import a fixture by `compeval fixture import`",

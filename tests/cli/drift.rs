@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::brain::{Wanted, case_of, graded, material};
 use super::gate::{compared, lose, sessions};
 use super::project::{Ended, Project};
-use super::server::{Asked, Reply, Server};
+use super::server::{Asked, Reply, Server, wait_until};
 
 /// How many answers are judged again.
 const REGRADED: usize = 8;
@@ -203,4 +203,38 @@ fn a_judge_that_does_not_read_facts_is_the_first_warning_of_the_report() {
     let before = grades_asked(&server);
     project.expect(0, "run --all --label off");
     assert_eq!((grades_asked(&server), checked("off")), (before, Value::Null));
+}
+
+#[test]
+fn ctrl_c_during_the_check_of_a_judge_also_leaves_the_other_checks_to_the_next_run() {
+    let server = Server::start();
+    let project = sessions(1, 6);
+    let provider = format!("[providers.mock]\nkind = \"openai-chat\"\nbase_url = \"{}\"\n\n[[answer]]", server.url());
+    project.edit("pipeline.toml", "[[answer]]", &provider);
+    let judges = "\"judge\"\nmodel = \"mock/judge-1\"\n\n[[judge]]\nname = \"other\"\nmodel = \"mock/judge-2\"";
+    project.edit("pipeline.toml", "\"judge\"\nmodel = \"lexical\"", judges);
+    project.edit("pipeline.toml", "regrade = false", "regrade = true");
+    let checks = |model: &str| {
+        let asked = server.asked();
+        let of_model = asked.iter().filter(|asked| asked.json["model"] == model);
+        of_model.filter(|asked| states_the_fact(asked) == Some(false)).count()
+    };
+    server.script(|asked| match states_the_fact(asked) {
+        Some(false) => Reply::Held,
+        _ => all_get(asked, 5),
+    });
+    let mut running = project.start("run --all --label a");
+    wait_until(|| checks("judge-1") > 0);
+    running.interrupt();
+    running.wait_for_words("stopping");
+    server.let_go();
+    let ended = running.end();
+    assert_eq!((ended.code, checks("judge-2")), (130, 0), "{}", ended.stderr);
+    ended.says(&["interrupted while the judges were checked"]);
+    assert_eq!(project.result("a", "manifest.json")["outcome"], "complete");
+
+    project.expect(0, "run --all --label a");
+    let checked = project.result("a", "manifest.json")["caveats"]["false_facts"].clone();
+    let of: Vec<&Value> = checked.as_array().expect("checks").iter().map(|check| &check["of"]).collect();
+    assert_eq!(of, [&json!(20), &json!(20)]);
 }

@@ -244,7 +244,7 @@ fn labels_are_listed_removed_and_protected() {
     project.expect(0, "labels protect a~1");
     project.edit("prompts/answer.md", "and from nothing but it", "and from no other source");
     project.expect(2, "run --label a --runs 1 --replace").says(&["the results `a~1` are protected"]);
-    project.expect(0, "labels rm a b");
+    project.expect(0, "labels rm a b a");
     assert!(!project.exists("results/a") && project.exists("results/a~1"));
     project.expect(2, "labels rm a").says(&["there are no results `a`"]);
 }

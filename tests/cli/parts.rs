@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::project::{Ended, Project, key};
+use super::project::{Ended, PRICES, Project, key};
 use super::server::{Reply, Server, wait_until};
 
 const PARTS: u32 = 3;
@@ -319,6 +319,26 @@ fn a_part_that_is_being_run_cannot_be_run_again_here_and_is_noticed_elsewhere() 
     let merged = meeting.merge(&project, 5, "");
     merged.says(&["this part ran in two processes at the same time: 1;", "not in the remote: 2, 3"]);
     assert_eq!(project.result("x", "manifest.json")["requests_sent"], server.count() as u64);
+}
+
+#[test]
+fn the_smallest_limit_that_a_part_names_is_one_of_the_whole_run() {
+    let (server, meeting) = (Server::start(), Meeting::new());
+    let project = Project::new(&server);
+    let prices = PRICES.replace("input = 100.0", "input = 1.0");
+    project.write("pipeline.toml", &format!("{}\n{prices}", project.read("pipeline.toml")));
+    let run = |index: u32, limit: &str| {
+        let options = format!("--stages compress --max-cost {limit} {}", meeting.remote());
+        project.compeval(&format!("run --label x --part {index}/2 {options}"))
+    };
+    let mut ended = (1..=2).map(|index| (index, run(index, "0.01")));
+    let (index, refused) = ended.find(|(_, ended)| ended.code == 2).expect("a part that asks a model");
+    refused.says(&["--max-cost 0.01 leaves $", "here, which is less than one reply of"]);
+    let words: Vec<&str> = refused.stderr.split_whitespace().collect();
+    let hint =
+        words.windows(3).find(|three| three[0] == "--max-cost" && three[2].starts_with("works")).expect("a hint");
+    let accepted = run(index, hint[1]);
+    assert_ne!(accepted.code, 2, "{}", accepted.stderr);
 }
 
 #[test]

@@ -89,7 +89,7 @@ pub(crate) enum CellMatch {
 pub(crate) struct SelectedCell {
     pub(crate) manifest: Manifest,
     pub(crate) row: Row,
-    /// Other repetitions of the same question to the same method.
+    /// Other rows of the same question to the same method: repetitions, and those of other answerers and judges.
     pub(crate) others: Vec<Row>,
     /// The answer to the same question with a search, or without one.
     pub(crate) other_book: Option<Row>,
@@ -126,9 +126,8 @@ pub(crate) fn find_cell(
     command: &str,
     console: &Console,
 ) -> Result<CellMatch, Failure> {
-    let folder = find_results(results, args.label.as_deref(), args.partial);
-    let read = folder.and_then(|folder| folder.manifest().map(|manifest| (folder, manifest)));
-    let (folder, manifest) = read.map_err(|error| Failure::input(chain(&error)))?;
+    let folder = find_results(results, args.label.as_deref(), args.partial)?;
+    let manifest = folder.manifest()?;
     note_partial(&folder, &manifest, console);
     check_names(&manifest, args)?;
     let (mut rows, mut other_book) = (Vec::new(), Vec::new());

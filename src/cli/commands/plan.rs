@@ -65,8 +65,8 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
         return power::run(common, &args.select, console);
     }
     let plan = plan_project(common, &args.select, &args.part, &args.source, false, console)?;
-    let exit = print(&plan, args.all, console);
-    Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { exit })
+    print(&plan, args.all, console);
+    Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { Exit::Done })
 }
 
 /// What would run, and which hosts it would reach.
@@ -114,7 +114,7 @@ struct RemoteJson {
 }
 
 /// Prints the plan, with `all` at full length.
-pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
+pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
     console.report(plan, || {
         if !plan.access.is_empty() {
             console.print(&match all {
@@ -141,7 +141,6 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) -> Exit {
             console.note(&console.labelled(TextStyle::Hint, word("note:", "说明："), text));
         }
     });
-    Exit::Done
 }
 
 /// The note on requests that check the judges on answers of the run.

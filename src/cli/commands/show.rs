@@ -358,13 +358,16 @@ impl Page<'_> {
         if !self.selected.others.is_empty() {
             let others = self.selected.others.iter().map(|other| {
                 let score = other.overall.map_or("–".to_owned(), |score| format!("{score:.2}"));
-                say!("run {} {score}", "第 {} 次 {score}", other.run)
+                let answerer = (other.answerer != row.answerer).then_some(&other.answerer);
+                let judge = (other.judge != row.judge).then_some(&other.judge);
+                let by: String = answerer.into_iter().chain(judge).map(|name| format!(" · {name}")).collect();
+                say!("run {}{by} {score}", "第 {} 次{by} {score}", other.run)
             });
             let others: Vec<String> = others.collect();
             let _ = writeln!(
                 text,
                 "\n{} {}",
-                self.paint(TextStyle::Dim, word("other repetitions:", "其他重复：")),
+                self.paint(TextStyle::Dim, word("other grades:", "其他评分：")),
                 others.join(", ")
             );
         }

@@ -139,7 +139,8 @@ struct LiveSite {
     visits: Mutex<Visits>,
     fetched: Condvar,
     made: Mutex<Option<MadePage>>,
-    /// The version of the page that was made last, and until when no other page is made.
+    /// The version of that page, and until when no other page is made. It has a lock of its own, because `made` is locked
+    /// while a page is made, and the progress is asked for meanwhile.
     resting: Mutex<Option<(u64, Instant)>>,
 }
 

@@ -167,3 +167,10 @@ fn the_command_line_puts_a_model_in_the_place_of_all() {
     assert_eq!(pipeline.answerers[0].model.reference.to_string(), "ollama/small");
     assert_eq!(pipeline.judges[0].model.reference.to_string(), "ollama/big");
 }
+
+#[test]
+fn a_price_in_another_base_is_the_same_number() {
+    let text = format!("{STAGES}\n[prices.\"openai/gpt\"]\ninput = 0x10\noutput = 1_000\n");
+    let prices = Project::new(&text).opened().pipeline.prices;
+    assert_eq!(prices.values().map(|price| (price.input, price.output)).collect::<Vec<_>>(), [(16.0, 1000.0)]);
+}

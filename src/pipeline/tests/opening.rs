@@ -124,6 +124,11 @@ fn nothing_left_is_its_own_kind_of_error() {
     assert!(matches!(elsewhere, Err(OpenError::Empty(empty)) if empty.why.contains("--fixtures and --probes")));
     let no_bank = Project::new(STAGES).without("probes/tiny.probes.json").open();
     assert!(matches!(no_bank, Err(OpenError::Empty(empty)) if empty.why.contains("`tiny`")));
+    let named = selecting(&["tiny"], &[], &[]).without("probes/tiny.probes.json").open();
+    let why = "nothing is selected by --fixtures, and there is no bank for `tiny`";
+    assert!(
+        matches!(named, Err(OpenError::Empty(empty)) if empty.why == why && empty.help.contains("probes generate"))
+    );
 }
 
 #[test]

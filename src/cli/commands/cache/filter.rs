@@ -81,10 +81,17 @@ impl EntryFilter {
             (word("model", "模型"), &self.wanted.model, &names.models),
             (word("fixture", "样本"), &self.wanted.fixture, &names.fixtures),
         ];
+        let is_of_all = self.wanted.stage.is_none() && self.before.is_none();
         let unknown = parts.into_iter().find_map(|(what, wanted, known)| {
-            let wanted = wanted.as_ref().filter(|wanted| !known.contains(*wanted))?;
+            let wanted = wanted.as_ref().filter(|wanted| !known.iter().any(|name| is_named(wanted, name)))?;
             let hint = suggest(wanted, known.iter().map(String::as_str));
-            Some(say!("no entry has the {what} `{wanted}`; {hint}", "没有条目的 {what} 为 `{wanted}`；{hint}"))
+            Some(match is_of_all {
+                true => say!("no entry has the {what} `{wanted}`; {hint}", "没有条目的 {what} 为 `{wanted}`；{hint}"),
+                false => say!(
+                    "no entry of this stage and age has the {what} `{wanted}`; {hint}",
+                    "此阶段与时间的条目中没有 {what} 为 `{wanted}` 的；{hint}"
+                ),
+            })
         });
         unknown.filter(|_| !names.fixtures.is_empty() || !names.models.is_empty())
     }
@@ -93,11 +100,12 @@ impl EntryFilter {
 /// Whether `wanted` is the requested or the answering model, with or without its provider.
 fn is_model(wanted: &str, meta: &EntryMeta) -> bool {
     let names = [meta.model.as_deref(), meta.requested_model.as_deref()];
-    let is_named = names
-        .into_iter()
-        .flatten()
-        .any(|name| name == wanted || name.split_once('/').is_some_and(|(_, model)| model == wanted));
-    is_named || model_of(meta) == wanted
+    names.into_iter().flatten().any(|name| is_named(wanted, name)) || model_of(meta) == wanted
+}
+
+/// Whether `wanted` is this name, with or without its provider.
+fn is_named(wanted: &str, name: &str) -> bool {
+    name == wanted || name.split_once('/').is_some_and(|(_, model)| model == wanted)
 }
 
 /// Whether `wanted` signed the entry.
@@ -120,6 +128,9 @@ impl EntryNames {
         add_name(&mut self.fixtures, meta.coordinate.fixture.as_deref());
         add_name(&mut self.models, meta.requested_model.as_deref());
         add_name(&mut self.models, meta.model.as_deref());
+        if meta.requested_model.is_none() {
+            add_name(&mut self.models, Some(model_of(meta).as_str()));
+        }
     }
 }
 

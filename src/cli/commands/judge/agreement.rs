@@ -9,9 +9,7 @@ use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, count, dimension_name, percent};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
-use crate::results::{
-    AgreementResult, FolderError, HumanGrades, JudgeAgreement, blind_sheet, compare_judges, find_results,
-};
+use crate::results::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges, find_results};
 use base::files::{system_words, write_whole};
 use base::locale::word;
 use base::say;
@@ -31,8 +29,8 @@ struct AgreementJson<'a> {
 pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
     let mut human = read_grades(&given(common, path))?;
     let results = project_paths_of(common)?.results;
-    let folder = find_results(&results, label, false).map_err(|error| refused(&error))?;
-    let manifest = folder.manifest().map_err(|error| refused(&error))?;
+    let folder = find_results(&results, label, false)?;
+    let manifest = folder.manifest()?;
     if human.is_blind() {
         let resolved = human.resolve(folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
         human = resolved.map_err(Failure::Problems)?;
@@ -72,12 +70,12 @@ pub(super) fn write_sheet(
     console: &Console,
 ) -> Result<Exit, Failure> {
     let results = project_paths_of(common)?.results;
-    let folder = find_results(&results, label, false).map_err(|error| refused(&error))?;
-    let manifest = folder.manifest().map_err(|error| refused(&error))?;
+    let folder = find_results(&results, label, false)?;
+    let manifest = folder.manifest()?;
     let sheet = blind_sheet(&manifest.design, folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
     let sheet = sheet.map_err(|error| Failure::error(chain(&error)))?;
     let path = given(common, path);
-    write_whole(&path, &sheet).map_err(|error| Failure::error(chain(&error)))?;
+    write_whole(&path, &sheet)?;
     let file = path.display().to_string();
     let [sheet, name] = [&file, &folder.label()].map(|name| shell_word(name));
     console.print(&say!(
@@ -85,13 +83,6 @@ pub(super) fn write_sheet(
         "{file}：填写 `score` 列（0 至 5），然后：compeval judge agreement {sheet} --label {name}"
     ));
     Ok(Exit::Done)
-}
-
-fn refused(error: &FolderError) -> Failure {
-    match error {
-        FolderError::File(_) => Failure::error(chain(error)),
-        _ => Failure::input(chain(error)),
-    }
 }
 
 fn nothing_common(compared: &AgreementResult, label: &str) -> Failure {

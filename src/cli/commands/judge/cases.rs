@@ -11,6 +11,7 @@ use crate::cli::terminal::Console;
 use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::pipeline::Pipeline;
 use crate::scheduler::{Budget, RunOutcome};
+use base::locale::word;
 use base::units::Usd;
 use models::Prices;
 use store::cache::Store;
@@ -27,13 +28,17 @@ pub(super) struct AskedCases {
 /// Asks about the cases that are not graded in the cache or the remote. A judge that fails is asked all the same.
 ///
 /// # Errors
-/// A key or a price is missing, or the store or the remote cannot be used.
+/// There is no judge, a key or a price is missing, or the store or the remote cannot be used.
 pub(super) fn ask_judges(
     pipeline: &Pipeline,
     budget: &BudgetArgs,
     remote: &RemoteArgs,
     console: &Console,
 ) -> Result<AskedCases, Failure> {
+    if pipeline.judges.is_empty() {
+        let hint = word("add a [[judge]] table to the pipeline", "请在流程中加上 [[judge]] 表");
+        return Err(Failure::input(word("the project has no judge", "项目没有评审")).hinted(hint));
+    }
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
     let prices = Prices::new(pipeline.prices.clone());
     let allowance = limits_of(budget)?;

@@ -195,9 +195,16 @@ fn line(label: &LabelJson, width: usize, console: &Console) -> String {
     format!("{}  {when}{cells:>13}  {outcome}  {best}{notes}", left(&label.label, width))
 }
 
-/// The folders of all labels; an error for the first that does not exist, before anything is changed.
+/// The folders of all labels, each once; an error for the first that does not exist, before anything is changed.
 fn open_all(results: &Path, labels: &[String]) -> Result<Vec<ResultsFolder>, FolderError> {
-    labels.iter().map(|label| open_results(results, label)).collect()
+    let mut folders = Vec::new();
+    for label in labels {
+        let folder = open_results(results, label)?;
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    Ok(folders)
 }
 
 fn remove(results: &Path, labels: &[String], console: &Console) -> Result<Exit, Failure> {

@@ -28,7 +28,8 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
         let source = plan::PlanSource { remote: args.remote.clone(), offline: args.offline };
         let is_compared = args.comparison.compare_to.is_some();
         let forecast = plan::plan_project(common, &args.selection(), &args.part, &source, is_compared, console)?;
-        return Ok(plan::print(&forecast, false, console));
+        plan::print(&forecast, false, console);
+        return Ok(Exit::Done);
     }
     args.part.mention_engine(console);
     if args.comparison.until_decided {

@@ -160,7 +160,11 @@ impl Review {
         let open: Vec<usize> = of_fixture.filter(|at| !self.settled.contains(at)).collect();
         self.begin_step(at);
         for at in &open {
-            self.settle(*at, Decision::Accept)?;
+            if let Err(failure) = self.settle(*at, Decision::Accept) {
+                // What was accepted before can be undone; a step without any would undo nothing.
+                self.steps.pop_if(|step| step.files.is_empty());
+                return Err(failure);
+            }
         }
         Ok(open.len())
     }
