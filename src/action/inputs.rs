@@ -7,8 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::Stage;
 use super::modules::{module_path, package_name};
-use super::stage::Stage;
 use super::template::Prompt;
 use super::value::InputValue;
 use super::work::{BuiltInStrategy, Computation, ModelRequest, Program, RULES, RequestTurn, Work};

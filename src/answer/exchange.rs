@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::answerer::{LINE, Recovery, SearchProtocol, TOOL};
+use super::{LINE, Recovery, SearchProtocol, TOOL};
 use crate::action::{ActionKey, Digest};
 use base::locale::Locale;
 use base::units::Usd;

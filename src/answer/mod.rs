@@ -2,13 +2,156 @@
 //!
 //! Invariants: a bound context goes to the provider that made it, byte for byte; an answer is never empty.
 //! Deliberately absent: names of fixtures and methods.
+//!
+//! Here are the answerers that a pipeline declares, and how an open-book one may search what its context replaced.
 
-mod answerer;
 mod exchange;
 mod prepare;
 mod read;
 
-pub use answerer::{Answerer, AnswererName, OPEN_BOOK, Recovery, SearchProtocol, TruncatedReplies};
 pub use exchange::{Archive, Asked, Excerpt, Exchange, Returned, Round, SearchRequest, read_request};
 pub use prepare::{AnswerFault, AnswerInput, QUESTION, VARIABLES, built_in, prepare, with_excerpts};
 pub use read::{Answer, SearchFault, excerpts_digest, read, read_excerpts};
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::json;
+
+use crate::action::{BuiltInTemplate, Prompt, Template, TemplateFault};
+use crate::compress::CommandSpec;
+use base::locale::Locale;
+use base::units::Tokens;
+use base::{named_enum, text_name};
+use models::{ModelUse, Tool};
+
+text_name! {
+    /// The name of an answerer in results; part of no cache key.
+    pub struct AnswererName;
+}
+
+#[derive(Clone, Debug)]
+pub struct Answerer {
+    pub name: AnswererName,
+    pub model: ModelUse,
+    /// The prompt (variables: `context`, `question`).
+    pub template: Template,
+    /// The prompt's file, relative to the pipeline; `None` for the built-in one.
+    pub prompt_path: Option<String>,
+    /// What is done with replies that the token limit cut off.
+    pub truncated_replies: TruncatedReplies,
+    /// How it may search what its contexts replaced; `None` if it answers from the context alone.
+    pub recovery: Option<Recovery>,
+}
+
+named_enum! {
+    /// What is done with an answer that the token limit cut off. Part of the design of a result set, not of any key.
+    #[derive(Default)]
+    pub enum TruncatedReplies {
+        Fail = "fail",
+        /// It is graded like any other, and marked.
+        #[default]
+        Grade = "grade",
+    }
+}
+
+/// How an answerer may search.
+#[derive(Clone, Debug)]
+pub struct Recovery {
+    /// The name of the answerer that answers the same questions without a search.
+    pub closed: Arc<str>,
+    /// Searches that it may ask for; at least 1.
+    pub calls: u32,
+    /// The most messages that one search returns; at least 1.
+    pub results: u32,
+    /// The most tokens of each of them; at least 1.
+    pub excerpt_tokens: Tokens,
+    pub protocol: SearchProtocol,
+    /// The product's own search; `None` for the built-in one.
+    pub command: Option<CommandSpec>,
+    /// Whether the steps after the first go by batch, too, where the first does.
+    pub batches_steps: bool,
+    pub locale: Locale,
+}
+
+named_enum! {
+    /// How an answerer asks for a search.
+    #[derive(Default)]
+    pub enum SearchProtocol {
+        /// By a call of the tool `search`.
+        #[default]
+        Tool = "tool",
+        /// By a line `SEARCH: …`, for models without tools.
+        Line = "line",
+    }
+}
+
+/// The suffix of the names of open-book answerers.
+pub const OPEN_BOOK: &str = "+search";
+
+/// The name of the tool.
+const TOOL: &str = "search";
+
+/// The beginning of a line that asks for a search.
+const LINE: &str = "SEARCH:";
+
+static TOOL_PROMPT: BuiltInTemplate = BuiltInTemplate::new(
+    include_str!("../../assets/prompts/en/search-tool.md"),
+    include_str!("../../assets/prompts/zh/search-tool.md"),
+    &["calls"],
+);
+static LINE_PROMPT: BuiltInTemplate = BuiltInTemplate::new(
+    include_str!("../../assets/prompts/en/search-line.md"),
+    include_str!("../../assets/prompts/zh/search-line.md"),
+    &["calls"],
+);
+
+impl Recovery {
+    /// Tells the answerer, before the question, that it may search, how, and how often.
+    fn prompt(&self) -> Result<Prompt, TemplateFault> {
+        let template = match self.protocol {
+            SearchProtocol::Tool => TOOL_PROMPT.get(self.locale),
+            SearchProtocol::Line => LINE_PROMPT.get(self.locale),
+        };
+        template.fill("search prompt", vec![("calls", self.calls.to_string().into())])
+    }
+
+    /// The tool as it is declared to a model.
+    fn tools(&self) -> Arc<[Tool]> {
+        static TOOLS: LazyLock<[Arc<[Tool]>; 2]> =
+            LazyLock::new(|| [Locale::En, Locale::Zh].map(|locale| Arc::from([declare_tool(locale)])));
+        let [english, chinese] = &*TOOLS;
+        self.locale.pick(english, chinese).clone()
+    }
+
+    /// The text after the results of the last search in the protocol of lines, where no tool can be withdrawn.
+    fn none_left(&self) -> &'static str {
+        self.locale.pick("No searches are left. Answer now.", "检索次数已用完。请现在作答。")
+    }
+
+    /// The answer of a model that called the tool once more instead of answering.
+    pub fn no_answer(&self) -> &'static str {
+        self.locale.pick("(no answer: another search was asked for instead)", "（没有作答：又一次要求检索）")
+    }
+
+    /// What a search without a match returns.
+    fn nothing_found(&self) -> &'static str {
+        self.locale.pick("No message matches.", "没有匹配的消息。")
+    }
+}
+
+fn declare_tool(locale: Locale) -> Tool {
+    let (description, query) = match locale {
+        Locale::En => (
+            "Searches the earlier messages of this session, which were taken out of your memory, and returns excerpts \
+             of those that match best.",
+            "Words to look for, as they stood in the messages.",
+        ),
+        Locale::Zh => {
+            ("在本次会话中已从你的记忆里移除的较早消息里检索，返回最匹配的消息摘录。", "要查找的词，按消息中的原文写。")
+        }
+    };
+    let query = json!({"type": "string", "description": query});
+    let parameters =
+        json!({"type": "object", "properties": {"query": query}, "required": ["query"], "additionalProperties": false});
+    Tool { name: TOOL.into(), description: description.into(), parameters }
+}

@@ -1,7 +1,7 @@
 //! Turns a context and a question into work; with the built-in prompt.
 
-use super::answerer::{Answerer, Recovery, SearchProtocol};
 use super::exchange::{Exchange, Round, call_ids};
+use super::{Answerer, Recovery, SearchProtocol};
 use crate::action::{
     BuiltInTemplate, ComposedValue, INSTRUCTIONS, InputValue, ModelRequest, Modules, Program, RequestTurn,
     SEARCHES_LEFT, Template, TemplateFault, Variable, Work,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::answerer::Recovery;
+use super::Recovery;
 use super::exchange::{Archive, Excerpt};
 use crate::action::Digest;
 use crate::search::{Ranking, excerpt};

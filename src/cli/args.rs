@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValue;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::action::Stage;
@@ -44,8 +44,8 @@ pub(crate) struct Common {
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true, help_heading = GLOBAL)]
     pub(crate) color: ColorChoice,
     /// Language of all that is printed and reported [default: that of the project]
-    #[arg(long, value_name = "LANGUAGE", global = true, help_heading = GLOBAL)]
-    pub(crate) locale: Option<PrintedLocale>,
+    #[arg(long, value_name = "LANGUAGE", value_parser = locale_parser(), global = true, help_heading = GLOBAL)]
+    pub(crate) locale: Option<Locale>,
     /// Do not draw progress bars
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) no_progress: bool,
@@ -62,22 +62,10 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
-/// A language on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PrintedLocale {
-    /// English.
-    En,
-    /// Chinese.
-    Zh,
-}
-
-impl From<PrintedLocale> for Locale {
-    fn from(locale: PrintedLocale) -> Locale {
-        match locale {
-            PrintedLocale::En => Locale::En,
-            PrintedLocale::Zh => Locale::Zh,
-        }
-    }
+/// Reads a language on the command line.
+fn locale_parser() -> impl TypedValueParser<Value = Locale> {
+    let names = [PossibleValue::new("en").help("English"), PossibleValue::new("zh").help("Chinese")];
+    PossibleValuesParser::new(names).map(|name| if name == "zh" { Locale::Zh } else { Locale::En })
 }
 
 /// Which part of the matrix, with which models.

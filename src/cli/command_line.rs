@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use base::shell::shell_word;
+use base::text::shell_word;
 
 /// Flags that select the project.
 const PROJECT: [&str; 4] = ["directory", "config", "profile", "locale"];

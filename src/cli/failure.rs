@@ -13,7 +13,7 @@ use crate::scheduler::{BudgetReached, RunError};
 use base::files::{FileError, Shortage, system_words};
 use base::locale::word;
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 use base::units::Usd;
 use store::cache::CacheError;
 use store::remote::{RemoteError, SettingsError};

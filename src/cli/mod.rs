@@ -28,7 +28,6 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::pipeline::{declared_locale, find_pipeline};
 use crate::scheduler::{supervise_if_asked, use_supervisor};
 use args::Common;
-use base::locale::Locale;
 use base::locale::word;
 use base::say;
 use command_line::CommandLine;
@@ -101,7 +100,7 @@ fn parse() -> Result<Cli, clap::Error> {
 /// Decides the language: the one on the command line, else that of the project, whether or not it can be opened.
 fn choose_language(common: &Common) {
     if let Some(locale) = common.locale {
-        return Locale::from(locale).choose();
+        return locale.choose();
     }
     let find = |config| find_pipeline(&folder(common), config).ok();
     // Where the file that was named is not there, the project of the folder still has a language.

@@ -55,18 +55,8 @@ impl PartArgs {
     }
 }
 
-/// The parts that are merged.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct MergeArgs {
-    /// Make the results from what N parts pushed to the remote; asks no model
-    #[arg(
-        long, value_name = "N", requires = "label", value_parser = count_of_parts, help_heading = PARTS,
-        conflicts_with_all = ["part", "refresh", "offline", "watch", "live", "until_decided", "wait"],
-    )]
-    pub(crate) parts: Option<NonZeroU32>,
-}
-
-fn count_of_parts(text: &str) -> Result<NonZeroU32, String> {
+/// The number in `--parts N`.
+pub(crate) fn count_of_parts(text: &str) -> Result<NonZeroU32, String> {
     let number =
         text.parse().map_err(|_| word("expected a number, as in --parts 8", "应为数字，如 --parts 8").to_owned())?;
     PartNumber::new(1, number).map(PartNumber::of).map_err(|fault| fault.to_string())

@@ -35,7 +35,7 @@ pub enum Warning {
     Larger { context: u64, replaced: u64 },
 }
 
-/// Why an output cannot be used as a context.
+/// Why there is no context: no output, or none that can be used as one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompressFault {
     #[error(
@@ -74,6 +74,9 @@ pub enum CompressFault {
     /// The output is of another kind than the strategy makes.
     #[error("{}", say!("a `{strategy}` method cannot have made this kind of output", "`{strategy}` 方法不可能产生这种输出"))]
     WrongKind { strategy: &'static str },
+    /// A rule cannot reach its target.
+    #[error("{}", say!("the texts alone have more than {target} tokens, and `prune` drops no text", "仅文字就超过 {target} 个词元，而 `prune` 不删文字"))]
+    TextsTooLarge { target: u64 },
 }
 
 impl CompressFault {

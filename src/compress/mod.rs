@@ -14,7 +14,6 @@ mod context;
 mod prompts;
 mod truncate;
 mod mask;
-mod reference_list;
 mod prepare;
 mod fault;
 mod command;
@@ -22,13 +21,12 @@ mod read;
 mod compute;
 
 pub use command::{ListedModules, ListedPackage, ProgramUsage, split_modules};
-pub use compute::{ComputeFault, compute};
+pub use compute::{ReferenceList, compute};
 pub use context::{Context, ContextRef};
 pub use fault::{CompressFault, Warning};
 pub use prepare::{CompressInput, SessionInput, prepare};
 pub use prompts::{VARIABLES, built_in, sections};
 pub use read::{CompressOutput, Compressed, context_ref, read, state_digest};
-pub use reference_list::ReferenceList;
 pub use shape::{Kept, KeptByShape, Shape, SpanText, Tail};
 pub use spec::{CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Protocol, RequestVersion, Strategy};
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::commit::commit_of;
 use super::comparison::{compared_to_baseline, record_tries, side_in, text_edits_in};
 use super::cost_limit::{check_cost_limit, require_prices};
 use super::engine::{EngineOptions, run_matrix};
@@ -19,7 +18,7 @@ use super::outcome::{Ended, Ending, EvaluationOutcome};
 use super::part::{NumberedPart, PartOfRun, PartRequest};
 use super::parts_remote::{connect_parts, push_part};
 use super::project::{
-    open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices, stage_models,
+    commit_of, open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices, stage_models,
 };
 use super::publish::{PublishedResults, gather, publish};
 use super::recorder::{Recorder, RunCounts};
@@ -90,8 +89,6 @@ fn run_and_publish(
     let unpushed = part.as_ref().and_then(|part| push_part(part, options.shared, &manifest, &store).err());
     let synced = store.sync();
     report_notices(&store, listening);
-    // The results need some large pieces at once.
-    return_freed();
     let published = match part {
         Some(_) => publish_part(manifest, lines, store, writer)?,
         None => publish_set(&pipeline, manifest, lines, earlier, store, writer)?,
@@ -145,6 +142,7 @@ fn publish_set(
     let few = lines.finish(&store)?;
     // Without rows in memory no context is needed, so the memory of the store is freed.
     let store = few.is_some().then_some(store);
+    return_freed();
     let PublishedResults { mut manifest, summary, refused } =
         publish(pipeline, &folder, manifest, few.zip(store.as_ref()), reference)?;
     manifest.made = source.map(|source| made_files(&folder, source)).transpose()?;

@@ -67,14 +67,12 @@ impl ContextRows {
 pub(super) enum RunLines {
     /// Every row came from a memo, and none is written, because the published set may have the same rows.
     Deferred(Box<LineFiles>),
-    Written(WrittenLines),
-}
-
-/// Finished files of lines.
-pub(super) struct WrittenLines {
-    /// The rows, if they are few.
-    few: Option<Vec<ListedRow>>,
-    digests: BTreeMap<CompressCell, Digest>,
+    /// The files are finished.
+    Written {
+        /// The rows, if they are few.
+        few: Option<Vec<ListedRow>>,
+        digests: BTreeMap<CompressCell, Digest>,
+    },
 }
 
 impl RunLines {
@@ -86,7 +84,7 @@ impl RunLines {
     pub(super) fn few(&self) -> Option<&[ListedRow]> {
         match self {
             RunLines::Deferred(_) => None,
-            RunLines::Written(written) => written.few.as_deref(),
+            RunLines::Written { few, .. } => few.as_deref(),
         }
     }
 
@@ -94,7 +92,7 @@ impl RunLines {
     pub(super) fn digest(&self, contexts: u64) -> Option<Digest> {
         let digests = match self {
             RunLines::Deferred(lines) => &lines.digests,
-            RunLines::Written(written) => &written.digests,
+            RunLines::Written { digests, .. } => digests,
         };
         let mut all = DigestBuilder::new("rows of contexts");
         for digest in digests.values() {
@@ -109,8 +107,8 @@ impl RunLines {
     /// A file cannot be written.
     pub(super) fn write(self, store: &Store) -> Result<RunLines, FileError> {
         match self {
-            RunLines::Deferred(lines) => Ok(RunLines::Written(lines.finish(store)?)),
-            RunLines::Written(written) => Ok(RunLines::Written(written)),
+            RunLines::Deferred(lines) => lines.finish(store),
+            written @ RunLines::Written { .. } => Ok(written),
         }
     }
 
@@ -119,9 +117,9 @@ impl RunLines {
     /// # Errors
     /// A file cannot be written.
     pub(super) fn finish(self, store: &Store) -> Result<Option<Vec<ListedRow>>, FileError> {
-        match self {
-            RunLines::Deferred(lines) => Ok(lines.finish(store)?.few),
-            RunLines::Written(written) => Ok(written.few),
+        match self.write(store)? {
+            RunLines::Deferred(_) => Ok(None),
+            RunLines::Written { few, .. } => Ok(few),
         }
     }
 }
@@ -191,20 +189,16 @@ impl LineFiles {
     /// # Errors
     /// A file cannot be written.
     pub(super) fn end_run(self, store: &Store) -> Result<RunLines, FileError> {
-        Ok(if self.deferred.is_some() {
-            RunLines::Deferred(Box::new(self))
-        } else {
-            RunLines::Written(self.finish(store)?)
-        })
+        if self.deferred.is_some() { Ok(RunLines::Deferred(Box::new(self))) } else { self.finish(store) }
     }
 
     /// Finishes the files, which puts their lines in order.
-    fn finish(mut self, store: &Store) -> Result<WrittenLines, FileError> {
+    fn finish(mut self, store: &Store) -> Result<RunLines, FileError> {
         self.write_deferred(store)?;
         let few = self.rows.finish()?;
         self.contexts.finish()?;
         self.constraints.map_or(Ok(()), LinesFile::finish)?;
-        Ok(WrittenLines { few, digests: self.digests })
+        Ok(RunLines::Written { few, digests: self.digests })
     }
 
     /// Writes the rows of the noted memos. From now on rows are written at once.

@@ -7,7 +7,6 @@
 //!
 //! Deliberately absent: terminals, arguments, wording of results, exit codes.
 
-mod commit;
 mod comparison;
 mod comparison_page;
 mod contexts;
@@ -30,7 +29,6 @@ mod recorder;
 mod regrade;
 mod remote;
 mod request;
-mod request_log;
 mod rows;
 mod takeover;
 
@@ -39,7 +37,7 @@ pub use comparison_page::comparison_page;
 pub use contexts::{compress_cell, read_context, reading_task};
 pub use cost_limit::require_prices;
 pub(crate) use engine::run_matrix;
-pub use engine::{EngineOptions, runtime, with_engine};
+pub use engine::{EngineOptions, RequestLog, runtime, with_engine};
 pub use error::{DearestReply, EvaluationError};
 pub use evaluate::evaluate;
 pub use event::{Event, Listening, ProgressSnapshot, Started};
@@ -54,7 +52,6 @@ pub use project::{
 pub use publish::{PublishedResults, publish};
 pub use remote::{connect_remote, trusted_keys};
 pub use request::{Baseline, Request};
-pub use request_log::RequestLog;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::parts::{Assignment, Engine, PartNumber, PartRecord};
 use crate::pipeline::Pipeline;
-use crate::results::{Label, PartFolder};
+use crate::results::{Label, part_folders};
 use store::remote::{GivenRemote, RemoteMode};
 
 /// What a process does in a matrix that runs in parts.
@@ -68,10 +68,10 @@ impl PartOfRun {
     pub fn restrict(pipeline: &mut Pipeline, part: NumberedPart, label: &Label) -> PartOfRun {
         let NumberedPart { number, engine, .. } = part;
         let assignment = Assignment::new(pipeline, number.of());
-        let folder = PartFolder::new(&pipeline.results, label, number);
+        let [results, cache] = part_folders(&pipeline.results, label, number);
         pipeline.part = Some(assignment.part(number).chains);
-        folder.path().clone_into(&mut pipeline.results);
-        let project_cache = std::mem::replace(&mut pipeline.cache, folder.cache());
+        pipeline.results = results;
+        let project_cache = std::mem::replace(&mut pipeline.cache, cache);
         let record = PartRecord { number, assignment: assignment.digest(), engine };
         PartOfRun { record, assignment, project_cache }
     }

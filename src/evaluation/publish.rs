@@ -15,6 +15,7 @@ use crate::results::{
     Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, names, run_files, summarize,
     worst_rows,
 };
+use base::memory::return_freed;
 use base::say;
 use base::threads::both;
 use store::cache::{CacheSnapshot, Lookup, Store};
@@ -54,6 +55,8 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
         || at_hand.map_or_else(BTreeMap::new, |(rows, cache)| find_contexts(rows, &design, preparer, cache)),
         || {
             let set = gather(folder, manifest, rows)?;
+            // A summary needs some large pieces, and what reading the rows left is in small ones.
+            return_freed();
             let lines = text_edits_in(cache);
             // The manifest has the tries and regradings from the end of the run.
             let (comparison, refused) = match compared_to_baseline(pipeline, &set, false, &lines) {

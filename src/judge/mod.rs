@@ -9,7 +9,6 @@ mod rubric;
 mod rubric_file;
 mod score;
 mod selftest;
-mod spec;
 
 pub use criterion::{Anchors, Criterion, CriterionId, Dimension};
 pub use reply::{ReplyFault, read_reply};
@@ -26,4 +25,39 @@ pub use selftest::{
     SELFTEST_CASES, SelfTest, SelfTestDesign, SelfTestVerdict, allowed_misses, allowed_misses_in_all, cannot_grade,
     draw_selftest, read_selftest, verdict,
 };
-pub use spec::{JudgeName, JudgeSpec};
+
+use crate::action::Template;
+use base::text_name;
+use models::ModelUse;
+
+text_name! {
+    /// The name of a judge in results; part of no cache key.
+    pub struct JudgeName;
+}
+
+#[derive(Clone, Debug)]
+pub struct JudgeSpec {
+    pub name: JudgeName,
+    pub model: ModelUse,
+    /// The prompt (variable: `request`).
+    pub template: Template,
+    /// The prompt's file, relative to the pipeline; `None` for the built-in one.
+    pub prompt_path: Option<String>,
+    /// A replacement for the built-in system message (variable: `criteria`), and its file.
+    pub system: Option<(Template, String)>,
+    /// How many replies may break the contract before the cell fails.
+    pub attempts: u32,
+}
+
+impl JudgeSpec {
+    /// The text of its prompts. Results of judges with different prompts do not compare.
+    pub fn text(&self) -> String {
+        let system = self.system.as_ref().map_or("", |(template, _)| template.text());
+        format!("{system}{}", self.template.text())
+    }
+
+    /// The prompts of its requests.
+    pub fn prompts(&self) -> JudgePrompts<'_> {
+        JudgePrompts { system: self.system.as_ref().map(|(template, _)| template), request: &self.template }
+    }
+}

@@ -15,9 +15,9 @@ use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
+use super::PartNumber;
 use super::cost::{FixtureSizes, chain_cost};
 use super::engine::Engine;
-use super::number::PartNumber;
 use crate::action::{ActionKey, BuiltInStrategy, Digest};
 use crate::compress::{Method, Strategy};
 use crate::pipeline::{Chain, CompressCell, FixtureDigests, FixtureIx, Matrix, MethodIx, Pipeline, TailMode};

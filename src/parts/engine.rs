@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use super::number::{PartFault, PartNumber};
+use super::{PartFault, PartNumber};
 use base::say;
 
 /// An engine, by its variables.

@@ -7,8 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-use super::file::rules::{RuleTable, read_rules};
-use super::file::tables::ConstraintsTable;
+use super::file::tables::{ConstraintsTable, RuleTable, read_rules};
 use super::file::{Located, StringList};
 use super::model::{Injection, LoadedFixture, RuleSource, SourceFile};
 use super::problem::{Problem, Problems};

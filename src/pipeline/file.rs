@@ -327,7 +327,6 @@ pub(super) fn strings(file: &SourceFile) -> Vec<StringAt> {
     strings
 }
 
-pub(super) mod rules;
 pub(super) mod tables;
 
 /// Whether a pipeline file declares a method of this name. A text that is not TOML declares none: `check` says why.

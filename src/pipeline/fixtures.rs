@@ -16,7 +16,7 @@ use crate::probe::{Bank, FindingKind, ParsedBank, check_bank};
 use base::fault::Fault;
 use base::locale::word;
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 use lexical::facts::History;
 use sessions::references::PATTERNS;
 use sessions::transcript::{Fixture, Message, ParsedFixture, ends_of_spans, estimate_tokens};

@@ -7,8 +7,7 @@ use schemars::{JsonSchema, schema_for};
 use serde_json::{Map, Value, json};
 
 use super::file::ReadToml;
-use super::file::rules::RuleSetTable;
-use super::file::tables::Declared;
+use super::file::tables::{Declared, RuleSetTable};
 use super::methods::{keys_by_strategy, strategies};
 use crate::compress::PromptPlacement;
 use crate::judge::Criterion;

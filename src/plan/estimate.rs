@@ -12,6 +12,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use serde::Serialize;
+
 use super::cost_estimate::{CostEstimate, WorstCase};
 use super::prepare::Action;
 use super::rule_contexts::RuleContexts;
@@ -40,11 +42,19 @@ const ROUNDING: f64 = 1e-9;
 /// Entries looked at to learn what a stage's replies are like.
 const SAMPLE: usize = 400;
 
-/// A prompt that is longer than its model takes.
-pub(super) struct WindowOverflow {
-    pub(super) model: String,
-    pub(super) window: Tokens,
-    pub(super) tokens: u64,
+/// Stale actions whose prompt is longer than their model takes: they would fail.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TooLong {
+    pub stage: StageName,
+    /// The method; `None` for the judges' self-tests.
+    pub method: Option<String>,
+    /// The model, as the pipeline names it.
+    pub model: String,
+    /// The most tokens it takes.
+    pub window: u64,
+    /// Tokens of the longest prompt.
+    pub longest: u64,
+    pub actions: u64,
 }
 
 /// Sums over calls that were made, or that are to come.
@@ -132,15 +142,16 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
     }
 
-    /// Adds an action whose input is known. Returns the overflow if its prompt is longer than its model takes.
-    pub(super) fn add_stale(&mut self, stage: StageName, action: &Action) -> Option<WindowOverflow> {
+    /// Adds an action whose input is known. Returns it as a group of one if its prompt is longer than its model takes.
+    pub(super) fn add_stale(&mut self, stage: StageName, method: Option<&String>, action: &Action) -> Option<TooLong> {
         let Work::Ask(request) = &action.work else { return None };
         let model = self.model_of(request)?;
         let input = self.input_tokens(request);
         self.add(stage, &model, input, 1);
         let (tokens, window) = input.zip(context_window(&model.provider, &model.reference.model))?;
-        let overflow = WindowOverflow { model: model.reference.to_string(), window, tokens: tokens as u64 };
-        (overflow.tokens > window.0).then_some(overflow)
+        let (longest, window) = (tokens as u64, window.0);
+        let (method, model) = (method.cloned(), model.reference.to_string());
+        (longest > window).then_some(TooLong { stage, method, model, window, longest, actions: 1 })
     }
 
     /// Adds the steps that may follow a step of an open-book answer: as many are expected as earlier answers took, one

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 
 use super::cost_estimate::{CostEstimate, WorstCase};
-use super::estimate::{Estimates, Estimator, StageDuration, WindowOverflow};
+use super::estimate::{Estimates, Estimator, StageDuration, TooLong};
 use super::explain::{Explainer, StaleCause};
 use super::frontier::Frontier;
 use super::outputs::{OutputUnavailable, read_entry};
@@ -54,21 +54,6 @@ pub struct ReasonGroup {
     pub why: StaleCause,
     /// What exactly changed: `file:line`, `setting old -> new`.
     pub changed: Vec<String>,
-    pub actions: u64,
-}
-
-/// Stale actions whose prompt is longer than their model takes: they would fail.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TooLong {
-    pub stage: StageName,
-    /// The method; `None` for the judges' self-tests.
-    pub method: Option<String>,
-    /// The model, as the pipeline names it.
-    pub model: String,
-    /// The most tokens it takes.
-    pub window: u64,
-    /// Tokens of the longest prompt.
-    pub longest: u64,
     pub actions: u64,
 }
 
@@ -218,8 +203,8 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         let counts = self.stage(stage);
         counts.actions += 1;
         counts.stale += 1;
-        if let Some(overflow) = self.estimator.add_stale(stage, action) {
-            self.note_too_long(stage, method.as_ref(), overflow);
+        if let Some(found) = self.estimator.add_stale(stage, method.as_ref(), action) {
+            self.note_too_long(found);
         }
         if self.assumptions.reasons {
             let coordinate = cache_coordinate(&place, action.repetition);
@@ -230,16 +215,14 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         }
     }
 
-    fn note_too_long(&mut self, stage: StageName, method: Option<&String>, overflow: WindowOverflow) {
-        let WindowOverflow { model, window, tokens } = overflow;
+    fn note_too_long(&mut self, found: TooLong) {
         let known = &mut self.forecast.too_long;
-        let of_group = (stage, method, &model);
-        if let Some(group) = known.iter_mut().find(|g| (g.stage, g.method.as_ref(), &g.model) == of_group) {
-            group.longest = group.longest.max(tokens);
-            group.actions += 1;
+        let of_group = (found.stage, &found.method, &found.model);
+        if let Some(group) = known.iter_mut().find(|group| (group.stage, &group.method, &group.model) == of_group) {
+            group.longest = group.longest.max(found.longest);
+            group.actions += found.actions;
         } else {
-            let method = method.cloned();
-            known.push(TooLong { stage, method, model, window: window.0, longest: tokens, actions: 1 });
+            known.push(found);
         }
     }
 

@@ -22,9 +22,9 @@ mod estimate;
 mod forecast;
 
 pub use cost_estimate::{BatchedEstimate, CostEstimate, WorstCase};
-pub use estimate::{StageDuration, USUAL_LATENCY};
+pub use estimate::{StageDuration, TooLong, USUAL_LATENCY};
 pub use explain::{Explainer, StaleCause, StaleExplanation, touches_messages, touches_probe};
-pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, TooLong, forecast};
+pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
 pub use frontier::Frontier;
 pub use lines::{DiffSide, Hunk, changed_lines, changed_places, hunks};
 pub use modules::{MadeOutput, changes_since, made_output};

@@ -5,8 +5,8 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::bank::{Probe, ProbeId};
 use super::bank_file::ParsedBank;
+use super::{Probe, ProbeId};
 use base::fault::{Fault, place_of};
 
 /// The text of a bank's file, and the bank in it. Each edit returns a text that was read again, so none can break it.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::bank::{Bank, Probe, ProbeType};
+use super::{Bank, Probe, ProbeType};
 use base::fault::{Fault, place_of, suggestion};
 use base::locale::word;
 use base::say;

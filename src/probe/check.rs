@@ -2,8 +2,8 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use super::bank::{Probe, ProbeId, ProbeType};
 use super::bank_file::{ParsedBank, ProbePlaces};
+use super::{Probe, ProbeId, ProbeType};
 use base::locale::{Locale, word};
 use base::say;
 use lexical::facts::{Fact, FactFinder, History};

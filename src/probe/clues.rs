@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::bank::ProbeType;
+use super::ProbeType;
 use super::generate::ProbeCandidate;
 use super::phrases::with_gap;
 use base::locale::Locale;

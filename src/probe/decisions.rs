@@ -1,6 +1,6 @@
 //! Questions about choices: what was rejected, why something is so, what was demanded.
 
-use super::bank::ProbeType;
+use super::ProbeType;
 use super::clues::{ProbeSources, candidate, gap};
 use super::generate::ProbeCandidate;
 use super::phrases::{clause, is_balanced, statement, terms};

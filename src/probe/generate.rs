@@ -9,8 +9,8 @@ use std::ops::{Range, RangeInclusive};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::bank::{Probe, ProbeId, ProbeType};
 use super::check::STRONG;
+use super::{Probe, ProbeId, ProbeType};
 use crate::action::{
     BuiltInTemplate, InputValue, ModelRequest, ReplyShape, RequestTurn, Template, TemplateFault, Variable, Work,
 };

@@ -3,7 +3,7 @@
 //! Within a type the better questions come first: what a person would ask, then gaps in sentences, then where the work
 //! stood.
 
-use super::bank::ProbeType;
+use super::ProbeType;
 use super::clues::{ProbeSources, candidate, gap};
 use super::decisions::{decisions, gives_reason};
 use super::generate::ProbeCandidate;

@@ -5,7 +5,7 @@ use super::translation::{Translation, translation};
 use crate::judge::Dimension;
 use crate::results::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult, Manifest, MethodChange,
-    MethodLevel, MissingCells, NEEDED_RECALL, OVERALL, Summary, main_result,
+    MethodLevel, NEEDED_RECALL, OVERALL, Summary, main_result,
 };
 use base::locale::Locale;
 use base::text::{grouped, shortened};
@@ -29,10 +29,10 @@ pub(super) fn verdict_of(result: &MainResult) -> Option<Verdict> {
 
 fn sentence(result: &MainResult, tr: &Translation) -> String {
     match result {
-        MainResult::Incomplete(missing) => incomplete(*missing, tr),
-        MainResult::Unscaled(scale) => tr.locale.pick(
-            format!("Nothing is measured: full and none are only {} points apart.", signed(scale.difference)),
-            format!("测不出什么：full 与 none 只相差 {} 分。", signed(scale.difference)),
+        MainResult::Incomplete { judged, failed, expected } => incomplete([*judged, *failed, *expected], tr),
+        MainResult::Unscaled { difference } => tr.locale.pick(
+            format!("Nothing is measured: full and none are only {} points apart.", signed(*difference)),
+            format!("测不出什么：full 与 none 只相差 {} 分。", signed(*difference)),
         ),
         MainResult::Sample => tr
             .locale
@@ -83,8 +83,9 @@ fn percent(share: f64) -> String {
     format!("{:.0}%", 100.0 * share)
 }
 
-fn incomplete(MissingCells { judged, failed, expected }: MissingCells, tr: &Translation) -> String {
-    let [judged, failed, expected] = [judged, failed, expected].map(grouped);
+/// The sentence on a set with this many graded, failed and expected cells.
+fn incomplete(cells: [u64; 3], tr: &Translation) -> String {
+    let [judged, failed, expected] = cells.map(grouped);
     tr.locale.pick(
         format!("Incomplete: {judged} of {expected} cells are graded and {failed} failed, so nothing is concluded."),
         format!("不完整：{expected} 个单元中 {judged} 个已评分，{failed} 个失败，因此不下结论。"),

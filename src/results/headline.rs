@@ -22,9 +22,19 @@ pub struct Headline {
 #[serde(tag = "kind", content = "values", rename_all = "snake_case")]
 pub enum MainResult {
     /// Too many cells are missing to say more.
-    Incomplete(MissingCells),
+    Incomplete {
+        /// Cells with a grade.
+        judged: u64,
+        /// Cells that failed.
+        failed: u64,
+        /// Cells that the design asks for.
+        expected: u64,
+    },
     /// Ceiling and floor are too close together for a figure between them to mean anything.
-    Unscaled(NarrowScale),
+    Unscaled {
+        /// The score of the whole transcript minus that of an empty context, in points.
+        difference: f64,
+    },
     /// Built-in rules stood in for a model.
     Sample,
     /// What methods keep of the score of the whole transcript.
@@ -46,24 +56,6 @@ pub enum MainResult {
     NoEvidence(MainChange),
     /// The same answers with the same grades.
     Unchanged(MainChange),
-}
-
-/// How complete a set is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MissingCells {
-    /// Cells with a grade.
-    pub judged: u64,
-    /// Cells that failed.
-    pub failed: u64,
-    /// Cells that the design asks for.
-    pub expected: u64,
-}
-
-/// A scale on which figures mean nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NarrowScale {
-    /// The score of the whole transcript minus that of an empty context, in points.
-    pub difference: f64,
 }
 
 /// A method with its main figure.

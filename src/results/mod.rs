@@ -31,12 +31,11 @@ pub use aggregates::cells::CellCounts;
 pub use aggregates::constraints::{ConstraintShares, ConstraintSummary};
 pub use aggregates::contexts::{CompressionCost, IdenticalContexts};
 pub use aggregates::economy::{Economy, FactCounts, PROBES_OF_TASK};
-pub use aggregates::excluded::{ExcludedDimension, ExclusionReason};
+pub use aggregates::excluded::{ExcludedDimension, ExclusionReason, NotCompressed};
 pub use aggregates::invented::InventedSummary;
 pub use aggregates::literal_check::LiteralCheck;
 pub use aggregates::needed::{NeededPoints, NeededSummary};
 pub use aggregates::noise::JudgeQuality;
-pub use aggregates::not_compressed::NotCompressed;
 pub use aggregates::open_book::{OpenBookSummary, SearchedCounts};
 pub use aggregates::scale::{NarrowScaleCause, ScaleCheck};
 pub use aggregates::shares::{Overclaim, Share, ShareDifference};
@@ -60,7 +59,6 @@ pub use files::design::{
 };
 pub use files::design_change::DesignChange;
 pub use files::edits::{FindTextEdit, TextEdit};
-pub use files::failure::{Blame, FailedAction};
 pub use files::find::{
     all_sets, find_results, incomplete_beside, labels, lock_reports, lock_results, newest, open_results, open_side,
     remove_results,
@@ -68,12 +66,12 @@ pub use files::find::{
 pub use files::folder::{FolderError, ResultsFolder, names};
 pub use files::keys_file::KeysFile;
 pub use files::label::{Label, LabelError};
-pub use files::label_folders::{LabelLockError, PartFolder};
+pub use files::label_folders::{LabelLockError, part_folders};
 pub use files::label_writer::{LabelWriter, LabelWriterError, Publication};
 pub use files::lines_file::{LinesFile, RowsForm};
 pub use files::manifest::{
-    Caveats, ComparisonScope, FORMAT, FalseFactCheck, ForecastTotals, ImportedEntries, MadeFiles, Manifest, MergedPart,
-    Outcome, RemoteUse, StageCounts, UnqualifiedJudge, Unused, WriterEntries,
+    Blame, Caveats, ComparisonScope, FORMAT, FailedAction, FalseFactCheck, ForecastTotals, ImportedEntries, MadeFiles,
+    Manifest, MergedPart, Outcome, RemoteUse, StageCounts, UnqualifiedJudge, Unused, WriterEntries,
 };
 pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread};
 pub use files::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
@@ -81,7 +79,7 @@ pub use files::tries::{Tries, Try};
 pub use findings::{FEWEST_PROBES, MethodFindings, MethodGap, OrderCheck};
 pub use headline::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange,
-    MethodLevel, MissingCells, NarrowScale,
+    MethodLevel,
 };
 pub use human::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};

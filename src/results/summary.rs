@@ -13,13 +13,12 @@ use super::aggregates::contexts::{
     CompressionCost, IdenticalContexts, compression_cost, identical_contexts, life_cycle,
 };
 use super::aggregates::economy::{Economy, answered_facts};
-use super::aggregates::excluded::{ExcludedDimension, excluded};
+use super::aggregates::excluded::{ExcludedDimension, NotCompressed, excluded};
 use super::aggregates::groups::{GroupSelections, Groups};
 use super::aggregates::invented::InventedSummary;
 use super::aggregates::literal_check::LiteralCheck;
 use super::aggregates::needed::{NeededPoints, NeededSummary, needed_points, needed_summary};
 use super::aggregates::noise::{JudgeQuality, average_components, components, judge_quality, variance_shares};
-use super::aggregates::not_compressed::NotCompressed;
 use super::aggregates::open_book::OpenBookSummary;
 use super::aggregates::scale::{ScaleCheck, scale_check};
 use super::comparison::values::Comparison;

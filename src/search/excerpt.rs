@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::index::Ranking;
+use super::Ranking;
 use super::terms::{Term, each_term};
 
 /// Marks what was left out.

@@ -3,10 +3,184 @@
 //! It knows texts and positions in a list, and nothing of sessions, methods or answers. Deliberately absent: stemming and
 //! synonyms. An agent that searches its history writes the words that it remembers, and rules of one language would favour
 //! sessions in it.
+//!
+//! The inverted index and the ranking are here.
 
 mod terms;
-mod index;
 mod excerpt;
 
 pub use excerpt::excerpt;
-pub use index::{Ranking, SearchIndex};
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use terms::{Term, distinct_terms, each_term};
+
+/// How quickly further occurrences of a term in a text count less (k1 of BM25).
+const SATURATION: f64 = 1.2;
+/// How far long texts are marked down (b of BM25).
+const LENGTH_WEIGHT: f64 = 0.75;
+
+/// An index of texts, built once and searched in any range of positions: a search in a range ranks as an index of that
+/// range alone would.
+#[derive(Debug, Default)]
+pub struct SearchIndex {
+    /// For each term, the texts that have it, in order, each with the number of occurrences.
+    postings: HashMap<Term, Vec<(u32, u32)>>,
+    /// The number of terms in all texts before each position, then in all texts.
+    terms_before: Vec<u64>,
+}
+
+/// What a query finds.
+#[derive(Debug, Default)]
+pub struct Ranking {
+    /// The positions of all texts that share a term with the query, best first; of texts with the same score, the
+    /// earlier one first.
+    pub positions: Vec<usize>,
+    /// The terms of the query that occur, with their weights: the rarer, the heavier.
+    weights: Vec<(Term, f64)>,
+}
+
+impl Ranking {
+    /// The weight of a term by its index in [`Ranking::weights`].
+    fn weight(&self, term: usize) -> f64 {
+        self.weights.get(term).map_or(0.0, |(_, weight)| *weight)
+    }
+}
+
+impl SearchIndex {
+    /// Indexes texts, each at its position.
+    pub fn new<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> SearchIndex {
+        let mut index = SearchIndex { postings: HashMap::new(), terms_before: vec![0] };
+        let mut total = 0;
+        for (position, text) in (0_u32..).zip(texts) {
+            each_term(text.as_ref(), |term| {
+                total += 1;
+                let list = index.postings.entry(term).or_default();
+                match list.last_mut().filter(|(last, _)| *last == position) {
+                    Some((_, count)) => *count += 1,
+                    None => list.push((position, 1)),
+                }
+            });
+            index.terms_before.push(total);
+        }
+        index
+    }
+
+    /// Ranks the texts in `range` by BM25.
+    pub fn rank(&self, query: &str, range: Range<usize>) -> Ranking {
+        let range = range.start..range.end.min(self.terms_before.len().saturating_sub(1));
+        let texts = range.len() as f64;
+        let mean_length = self.length(&range) / texts.max(1.0);
+        let mut scores = vec![0.0; range.len()];
+        let mut weights = Vec::new();
+        for term in distinct_terms(query) {
+            let postings = self.postings_in(term, &range);
+            if postings.is_empty() {
+                continue;
+            }
+            let holding = postings.len() as f64;
+            let weight = (1.0 + (texts - holding + 0.5) / (holding + 0.5)).ln();
+            weights.push((term, weight));
+            for (position, count) in postings {
+                let at = *position as usize;
+                let length = self.length(&(at..at + 1));
+                let scale = SATURATION * (1.0 - LENGTH_WEIGHT + LENGTH_WEIGHT * length / mean_length);
+                let count = f64::from(*count);
+                if let Some(score) = scores.get_mut(at - range.start) {
+                    *score += weight * count * (SATURATION + 1.0) / (count + scale);
+                }
+            }
+        }
+        let mut scored: Vec<(usize, f64)> = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
+        scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        Ranking { positions: scored.into_iter().map(|(at, _)| at + range.start).collect(), weights }
+    }
+
+    fn postings_in(&self, term: Term, range: &Range<usize>) -> &[(u32, u32)] {
+        let postings = self.postings.get(&term).map_or(&[][..], Vec::as_slice);
+        let [from, to] = [range.start, range.end].map(|end| postings.partition_point(|(at, _)| (*at as usize) < end));
+        postings.get(from..to).unwrap_or_default()
+    }
+
+    /// The number of terms in all texts of a range.
+    fn length(&self, range: &Range<usize>) -> f64 {
+        let [start, end] = [range.start, range.end].map(|at| self.terms_before.get(at).copied().unwrap_or_default());
+        end.saturating_sub(start) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXTS: [&str; 5] = [
+        "The server listens on port 8080.",
+        "Retry failed: ValueError, delay must not be negative.",
+        "Changed the port to 8081, because the firewall lets it through.",
+        "A long report on the port, the port again, and on many other things that nobody asked for at all today.",
+        "端口改为 8081。",
+    ];
+
+    fn ranked(query: &str) -> Vec<usize> {
+        SearchIndex::new(TEXTS).rank(query, 0..TEXTS.len()).positions
+    }
+
+    #[test]
+    fn rare_terms_and_short_texts_come_first() {
+        assert_eq!(ranked("which port does the firewall let through?")[0], 2);
+        assert_eq!(ranked("ValueError delay"), [1]);
+        assert_eq!(ranked("port")[0], 0, "the shortest of those that have it");
+        assert_eq!(ranked("端口"), [4]);
+        assert!(ranked("zebra quux").is_empty() && ranked("").is_empty());
+    }
+
+    #[test]
+    fn of_equals_the_earlier_one_is_first() {
+        let index = SearchIndex::new(["same words", "other", "same words"]);
+        assert_eq!(index.rank("words", 0..3).positions, [0, 2]);
+    }
+
+    /// BM25 as the formula says it, without an index.
+    fn naive(texts: &[String], query: &str) -> Vec<usize> {
+        let all_terms = |text: &str| {
+            let mut terms = Vec::new();
+            each_term(text, |term| terms.push(term));
+            terms
+        };
+        let documents: Vec<Vec<Term>> = texts.iter().map(|text| all_terms(text)).collect();
+        let count = documents.len() as f64;
+        let mean = documents.iter().map(Vec::len).sum::<usize>() as f64 / count.max(1.0);
+        let score = |document: &Vec<Term>| -> f64 {
+            let of = |term: Term| {
+                let df = documents.iter().filter(|other| other.contains(&term)).count() as f64;
+                let tf = document.iter().filter(|other| **other == term).count() as f64;
+                let idf = (1.0 + (count - df + 0.5) / (df + 0.5)).ln();
+                idf * tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * document.len() as f64 / mean))
+            };
+            distinct_terms(query).into_iter().filter(|term| document.contains(term)).map(of).sum()
+        };
+        let mut scored: Vec<(usize, f64)> = documents.iter().map(score).enumerate().filter(|(_, s)| *s > 0.0).collect();
+        scored.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        scored.into_iter().map(|(at, _)| at).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_range_ranks_as_an_index_of_it_alone_and_as_the_formula_says(
+            texts in proptest::collection::vec("[a-d端口 ]{0,12}", 0..12),
+            query in "[a-d端口 ]{0,6}",
+            start in 0_usize..6,
+        ) {
+            let start = start.min(texts.len());
+            let whole = SearchIndex::new(&texts);
+            let part = SearchIndex::new(&texts[start..]);
+            let expected: Vec<usize> = part.rank(&query, 0..texts.len()).positions;
+            let shifted: Vec<usize> = expected.iter().map(|at| at + start).collect();
+            prop_assert_eq!(whole.rank(&query, start..texts.len()).positions, shifted);
+            prop_assert_eq!(expected, naive(&texts[start..], &query));
+        }
+    }
+}

@@ -20,7 +20,6 @@ pub mod locale;
 pub mod memory;
 pub mod message;
 pub mod redaction;
-pub mod shell;
 pub mod text;
 pub mod threads;
 pub mod tokens;

@@ -1,4 +1,4 @@
-//! Helpers for texts: short forms, line and column, patterns, strings in JSON, control characters.
+//! Helpers for texts: short forms, line and column, patterns, strings in JSON, control characters, words of a shell.
 
 use std::borrow::Cow;
 
@@ -123,5 +123,25 @@ fn surrogate(text: &str) -> Option<bool> {
         0xD800..=0xDBFF => Some(true),
         0xDC00..=0xDFFF => Some(false),
         _ => None,
+    }
+}
+
+/// A word as a shell takes it: in single quotes if a shell would split it or interpret a character of it.
+pub fn shell_word(word: &str) -> String {
+    // zsh takes `=word` for the path of a program.
+    let is_plain = !word.is_empty()
+        && !word.starts_with('=')
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c));
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_survive_a_shell() {
+        let words = ["--label=a", "two words", "it's", "", "=a", "a~1"].map(shell_word);
+        assert_eq!(words, ["--label=a", "'two words'", r"'it'\''s'", "''", "'=a'", "'a~1'"]);
     }
 }

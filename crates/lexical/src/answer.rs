@@ -81,12 +81,6 @@ struct Retriever {
     postings: HashMap<Term, Vec<(u32, f64)>>,
 }
 
-/// A term of the question with its weight: the rarer in the context, the heavier.
-struct QueryTerm {
-    term: Term,
-    weight: f64,
-}
-
 impl Retriever {
     fn new(passages: Vec<Passage>) -> Retriever {
         let mut postings: HashMap<Term, Vec<(u32, f64)>> = HashMap::new();
@@ -113,8 +107,9 @@ impl Retriever {
         if chosen.is_empty() { nothing(question).to_owned() } else { self.quote(&chosen, question, form) }
     }
 
-    fn query_terms(&self, question: &str) -> Vec<QueryTerm> {
-        terms(question).into_iter().map(|term| QueryTerm { weight: self.weight(term), term }).collect()
+    /// The terms of the question with their weights: the rarer in the context, the heavier.
+    fn query_terms(&self, question: &str) -> Vec<(Term, f64)> {
+        terms(question).into_iter().map(|term| (term, self.weight(term))).collect()
     }
 
     fn weight(&self, term: Term) -> f64 {
@@ -125,11 +120,11 @@ impl Retriever {
     }
 
     /// The BM25 score of every passage.
-    fn scores(&self, asked: &[QueryTerm]) -> Vec<f64> {
+    fn scores(&self, asked: &[(Term, f64)]) -> Vec<f64> {
         const K: f64 = 1.2;
         const B: f64 = 0.4;
         let mut scores = vec![0.0; self.passages.len()];
-        for QueryTerm { term, weight } in asked {
+        for (term, weight) in asked {
             for (index, count) in self.postings.get(term).into_iter().flatten() {
                 let at = *index as usize;
                 let length = self.lengths.get(at).copied().unwrap_or(1.0);
@@ -144,7 +139,7 @@ impl Retriever {
 
     /// Takes the best passage repeatedly. The terms of a chosen passage count less for the next one, so that every part of
     /// the question is served.
-    fn choose(&self, question: &str, mut asked: Vec<QueryTerm>, form: AnswerFormat) -> Vec<usize> {
+    fn choose(&self, question: &str, mut asked: Vec<(Term, f64)>, form: AnswerFormat) -> Vec<usize> {
         let candidates = self.candidates(&QuestionKinds::from_question(question), &self.scores(&asked));
         let mut chosen: Vec<usize> = Vec::new();
         let mut room = form.tokens;
@@ -156,8 +151,8 @@ impl Retriever {
                 break;
             };
             let served = self.passages.get(best).map(|p| terms(&p.text)).unwrap_or_default();
-            for query in asked.iter_mut().filter(|query| served.contains(&query.term)) {
-                query.weight *= SERVED;
+            for (_, weight) in asked.iter_mut().filter(|(term, _)| served.contains(term)) {
+                *weight *= SERVED;
             }
             let size = self.passages.get(best).map_or(0, |p| estimate_tokens(&excerpt(&p.text, &[])).0);
             if size > room && !chosen.is_empty() {

@@ -14,7 +14,6 @@ use super::call::{Billing, Call, CallFailure, Completion, ErrorClass, RawReply, 
 use super::classify::{AttemptError, Delivery, Throttle, upstream};
 use super::connection::{Account, ModelConnection, ProviderConnection, shared_limits};
 use super::dialects::{self, HttpRequest};
-use super::event::{ClientEvent, ClientListener};
 use super::http::{ApiKey, Exchange, Http, missing_key};
 use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand};
 use super::retry::{AttemptCounts, RetryPolicy};
@@ -433,6 +432,53 @@ pub fn reply_failure(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option
     let is_retryable = error.is_retryable();
     (error.failure(1), is_retryable)
 }
+
+/// Something that happened to a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClientEvent {
+    /// A request was sent.
+    Sent {
+        /// The provider that was asked.
+        provider: ProviderName,
+    },
+    /// A whole 2xx reply arrived.
+    Answered {
+        /// The provider that was asked.
+        provider: ProviderName,
+        /// From sending to the last byte.
+        latency: Duration,
+    },
+    /// The provider rejected a request because of a limit. A `Retrying` or a failure follows.
+    RateLimited {
+        /// The provider that was asked.
+        provider: ProviderName,
+    },
+    /// A failed attempt will be repeated with the same bytes.
+    Retrying {
+        /// The provider that was asked.
+        provider: ProviderName,
+        /// The model that was asked.
+        model: ModelName,
+        /// What kind of failure it was.
+        class: ErrorClass,
+        /// What the provider said, without keys.
+        cause: String,
+        /// How long this call waits before it queues again.
+        wait: Duration,
+    },
+    /// All requests to this model are paused.
+    Paused {
+        /// The provider that asked for the pause, or is unavailable.
+        provider: ProviderName,
+        /// The model whose requests wait.
+        model: ModelName,
+        /// How long, from now.
+        wait: Duration,
+    },
+}
+
+/// Receives events. Called on the path of every request: it must return at once.
+pub type ClientListener = Arc<dyn Fn(&ClientEvent) + Send + Sync>;
 
 #[cfg(test)]
 mod tests {

@@ -34,7 +34,6 @@ mod budget;
 mod connection;
 
 mod http;
-mod event;
 mod client;
 mod batch;
 
@@ -47,10 +46,9 @@ pub use call::{
     Billing, CacheTtl, Call, CallFailure, Completion, ErrorClass, ModelUse, Operation, OutputSchema, RawReply,
     ReadFault, Settings, Turn,
 };
-pub use client::{AskFailure, Client, reply_failure, truncated_call};
+pub use client::{AskFailure, Client, ClientEvent, ClientListener, reply_failure, truncated_call};
 pub use dialects::{Auth, BuildFault, HttpRequest, read, read_billing, renumber_calls, request};
 pub use estimate::{estimate, estimate_prefix};
-pub use event::{ClientEvent, ClientListener};
 pub use http::ApiKey;
 pub use limits::{ProviderStatus, WaitReason};
 pub use prices::{Price, Prices, context_window, known_models, listed_window, longest_reply};

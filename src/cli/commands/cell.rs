@@ -19,7 +19,7 @@ use crate::results::{
 };
 use base::locale::word;
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArgs {

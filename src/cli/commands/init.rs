@@ -16,7 +16,7 @@ use crate::pipeline::{Adapter, PIPELINE_FILE, declares_method, in_language, list
 use base::files::{FileError, read_text, write_whole};
 use base::locale::{Locale, word};
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
@@ -37,7 +37,7 @@ pub(crate) fn run(common: &Common, args: &InitArgs, console: &Console) -> Result
     let is_project = root.join(PIPELINE_FILE).is_file();
     let mut names = Vec::new();
     if args.compressor.is_none() || !is_project {
-        let locale = common.locale.map(Locale::from).unwrap_or_default();
+        let locale = common.locale.unwrap_or_default();
         names = write_starter(&root, args.empty, locale)?;
     }
     if let Some(adapter) = args.compressor {

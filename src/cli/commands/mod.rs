@@ -21,7 +21,7 @@ mod show;
 mod why;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use serde_json::Value;
 
 pub(super) use cache::parse_age;
@@ -149,7 +149,11 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  compeval schema pipeline > schemas/pipeline.schema.json\n\n\
                             In pipeline.toml: #:schema ./schemas/pipeline.schema.json\n\
                             In a fixture or bank: \"$schema\": \"../schemas/bank.schema.json\"")]
-    Schema(SchemaArgs),
+    Schema {
+        /// The kind of file
+        #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.map(|(name, _)| name)))]
+        file: String,
+    },
     /// Print the manual page of the program, or of one command
     #[command(after_help = "Examples:\n  compeval man > compeval.1\n  compeval man fixture import | man -l -")]
     Man {
@@ -166,13 +170,6 @@ pub(crate) enum Command {
     },
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct SchemaArgs {
-    /// The kind of file
-    #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.map(|(name, _)| name)))]
-    pub(crate) file: String,
-}
-
 /// The program with all of its commands.
 pub(super) fn program() -> clap::Command {
     with_groups(Cli::command())
@@ -183,8 +180,8 @@ impl Command {
     fn unused(&self) -> &'static [&'static str] {
         match self {
             Command::Init(_) | Command::Observe(_) => &["config", "profile"],
-            Command::Cache(CacheCommand::Key(_)) => &["directory", "config", "profile"],
-            Command::Schema(_) | Command::Man { .. } | Command::Completions { .. } => {
+            Command::Cache(CacheCommand::Key { .. }) => &["directory", "config", "profile"],
+            Command::Schema { .. } | Command::Man { .. } | Command::Completions { .. } => {
                 &["directory", "config", "profile", "json"]
             }
             _ => &[],
@@ -217,7 +214,7 @@ pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
         Command::Observe(args) => observe::run(common, args, console),
         Command::Probes(command) => probes::run(common, command, console),
         Command::Judge(command) => judge::run(common, command, console),
-        Command::Schema(args) => print_schema(args, console),
+        Command::Schema { file } => print_schema(file, console),
         Command::Man { command } => print_manual(command, console),
         Command::Completions { shell } => {
             console.raw(&registration(*shell));
@@ -245,8 +242,8 @@ fn print_manual(names: &[String], console: &Console) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn print_schema(args: &SchemaArgs, console: &Console) -> Result<Exit, Failure> {
-    let make = SCHEMAS.iter().find(|(name, _)| *name == args.file).map(|(_, make)| make);
+fn print_schema(file: &str, console: &Console) -> Result<Exit, Failure> {
+    let make = SCHEMAS.iter().find(|(name, _)| *name == file).map(|(_, make)| make);
     console.raw(format!("{:#}\n", make.map_or(Value::Null, |make| make())).as_bytes());
     Ok(Exit::Done)
 }

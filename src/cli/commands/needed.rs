@@ -9,7 +9,7 @@ use crate::measure::{NeedState, RecallCaveat};
 use crate::results::{ContextReference, ContextRow};
 use base::locale::word;
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 use base::units::Usd;
 
 /// The number of lost references that are listed for a judged cell; `show` without answers lists all.

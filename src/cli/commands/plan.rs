@@ -24,7 +24,7 @@ use crate::plan::{
 use crate::results::{Design, DesignChange, FalseFactCheck, Label, ResultsFolder};
 use base::locale::word;
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 
 use models::{Lane, ModelUse, Prices};
 use stats::REGRADED_ANSWERS;

@@ -20,7 +20,7 @@ use crate::results::{Label, ResultsFolder, SetError, find_results, labels, lock_
 use base::files::write_whole;
 use base::locale::{Locale, word};
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {

@@ -67,11 +67,10 @@ pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
     let Value::Object(object) = value else {
         return Err(CompressFault::contract(word("`usage` is no object", "`usage` 不是对象"), expected()));
     };
-    let counts = UsageObject { object: &object };
     let usage = ProgramUsage {
-        tokens: counts.tokens()?,
-        calls: counts.first(CALLS)?.map(|calls| calls.0),
-        cost: counts.cost()?,
+        tokens: read_tokens(&object)?,
+        calls: read_count(&object, CALLS)?.map(|calls| calls.0),
+        cost: read_cost(&object)?,
     };
     if usage == ProgramUsage::default() && !object.is_empty() {
         let keys: Vec<&str> = object.keys().map(String::as_str).collect();
@@ -102,70 +101,65 @@ impl ProgramUsage {
     }
 }
 
-struct UsageObject<'o> {
-    object: &'o Map<String, Value>,
+fn read_tokens(object: &Map<String, Value>) -> Result<Usage, CompressFault> {
+    let [cached_beside, written_beside] = [read_count(object, CACHED_BESIDE)?, read_count(object, WRITTEN_BESIDE)?];
+    let beside = cached_beside.unwrap_or_default() + written_beside.unwrap_or_default();
+    let input = read_count(object, INPUT)?.map(|input| input + beside);
+    let (cached_input, cache_write) = (
+        cached_beside.or(read_count(object, CACHED_OF_INPUT)?),
+        written_beside.or(read_count(object, WRITTEN_OF_INPUT)?),
+    );
+    let (candidates, thoughts) = (read_count(object, CANDIDATES)?, read_count(object, THOUGHTS)?);
+    let output = read_count(object, OUTPUT)?.or(candidates.map(|output| output + thoughts.unwrap_or_default()));
+    let reasoning = read_count(object, REASONING)?.or(thoughts);
+    let parts = cached_input.unwrap_or_default() + cache_write.unwrap_or_default();
+    if input.is_some_and(|input| parts > input) {
+        let found = word("`usage` reports more cached tokens than input tokens", "`usage` 中缓存的词元多于输入的词元");
+        return Err(CompressFault::contract(
+            found,
+            word("cached tokens that are a part of the input", "缓存的词元是输入的一部分"),
+        ));
+    }
+    if output.zip(reasoning).is_some_and(|(output, reasoning)| reasoning > output) {
+        let found =
+            word("`usage` reports more reasoning tokens than output tokens", "`usage` 中推理的词元多于输出的词元");
+        return Err(CompressFault::contract(
+            found,
+            word("reasoning tokens that are a part of the output", "推理的词元是输出的一部分"),
+        ));
+    }
+    Ok(Usage { input, cached_input, cache_write, output, reasoning, ..Usage::default() })
 }
 
-impl<'o> UsageObject<'o> {
-    fn tokens(&self) -> Result<Usage, CompressFault> {
-        let [cached_beside, written_beside] = [self.first(CACHED_BESIDE)?, self.first(WRITTEN_BESIDE)?];
-        let beside = cached_beside.unwrap_or_default() + written_beside.unwrap_or_default();
-        let input = self.first(INPUT)?.map(|input| input + beside);
-        let (cached_input, cache_write) =
-            (cached_beside.or(self.first(CACHED_OF_INPUT)?), written_beside.or(self.first(WRITTEN_OF_INPUT)?));
-        let (candidates, thoughts) = (self.first(CANDIDATES)?, self.first(THOUGHTS)?);
-        let output = self.first(OUTPUT)?.or(candidates.map(|output| output + thoughts.unwrap_or_default()));
-        let reasoning = self.first(REASONING)?.or(thoughts);
-        let parts = cached_input.unwrap_or_default() + cache_write.unwrap_or_default();
-        if input.is_some_and(|input| parts > input) {
-            let found =
-                word("`usage` reports more cached tokens than input tokens", "`usage` 中缓存的词元多于输入的词元");
-            return Err(CompressFault::contract(
-                found,
-                word("cached tokens that are a part of the input", "缓存的词元是输入的一部分"),
-            ));
-        }
-        if output.zip(reasoning).is_some_and(|(output, reasoning)| reasoning > output) {
-            let found =
-                word("`usage` reports more reasoning tokens than output tokens", "`usage` 中推理的词元多于输出的词元");
-            return Err(CompressFault::contract(
-                found,
-                word("reasoning tokens that are a part of the output", "推理的词元是输出的一部分"),
-            ));
-        }
-        Ok(Usage { input, cached_input, cache_write, output, reasoning, ..Usage::default() })
-    }
+/// The first of these values that is neither absent nor null nor an object, with its path.
+fn find(object: &Map<String, Value>, spellings: Spellings) -> Option<(String, &Value)> {
+    spellings.iter().find_map(|path| {
+        let (first, rest) = path.split_first()?;
+        let value = rest.iter().try_fold(object.get(*first)?, |value, key| value.get(key))?;
+        (!value.is_null() && !value.is_object()).then(|| (path.join("."), value))
+    })
+}
 
-    /// The first of these values that is neither absent nor null nor an object, with its path.
-    fn found(&self, spellings: Spellings) -> Option<(String, &'o Value)> {
-        spellings.iter().find_map(|path| {
-            let (first, rest) = path.split_first()?;
-            let value = rest.iter().try_fold(self.object.get(*first)?, |value, key| value.get(key))?;
-            (!value.is_null() && !value.is_object()).then(|| (path.join("."), value))
-        })
-    }
+fn read_count(object: &Map<String, Value>, spellings: Spellings) -> Result<Option<Tokens>, CompressFault> {
+    let Some((name, value)) = find(object, spellings) else { return Ok(None) };
+    let fault = || {
+        CompressFault::contract(
+            say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
+            word("a whole number that is not negative", "非负整数"),
+        )
+    };
+    value.as_u64().map(Tokens).map(Some).ok_or_else(fault)
+}
 
-    fn first(&self, spellings: Spellings) -> Result<Option<Tokens>, CompressFault> {
-        let Some((name, value)) = self.found(spellings) else { return Ok(None) };
-        let fault = || {
-            CompressFault::contract(
-                say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
-                word("a whole number that is not negative", "非负整数"),
-            )
-        };
-        value.as_u64().map(Tokens).map(Some).ok_or_else(fault)
-    }
-
-    fn cost(&self) -> Result<Option<Usd>, CompressFault> {
-        let Some((name, value)) = self.found(COST) else { return Ok(None) };
-        let amount = value.as_f64().filter(|usd| usd.is_finite() && *usd >= 0.0);
-        amount.map(|usd| Some(Usd(usd))).ok_or_else(|| {
-            CompressFault::contract(
-                say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
-                word("an amount in US dollars that is not negative", "非负的美元金额"),
-            )
-        })
-    }
+fn read_cost(object: &Map<String, Value>) -> Result<Option<Usd>, CompressFault> {
+    let Some((name, value)) = find(object, COST) else { return Ok(None) };
+    let amount = value.as_f64().filter(|usd| usd.is_finite() && *usd >= 0.0);
+    amount.map(|usd| Some(Usd(usd))).ok_or_else(|| {
+        CompressFault::contract(
+            say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
+            word("an amount in US dollars that is not negative", "非负的美元金额"),
+        )
+    })
 }
 
 #[cfg(test)]

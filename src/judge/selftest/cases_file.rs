@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::case::{Case, CaseId, Quality, SelfTest};
+use super::{Case, CaseId, Quality, SelfTest};
 use crate::judge::criterion::{CriterionId, Dimension};
 use crate::judge::request::{GradingRequest, GroundTruth};
 use crate::probe::ProbeType;

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use super::case::{Case, CaseId, CaseKind, Quality, SelfTest};
 use super::templates::{AnswerTemplate, QuestionTemplate, Templates};
+use super::{Case, CaseId, CaseKind, Quality, SelfTest};
 use crate::judge::criterion::Dimension;
 use base::locale::Locale;
 use lexical::facts::Fact;

@@ -3,16 +3,130 @@
 //! The cases are drawn from templates with the seed of a project, so that no model can have memorised them. Each
 //! answer is labelled in two dimensions; some answers come again as lengthened copies, and some try to instruct the judge.
 
-mod case;
 mod cases_file;
 mod draw;
 mod templates;
 mod verdict;
 
-pub use case::{Case, CaseId, CaseKind, Quality, SelfTest};
 pub use cases_file::read_selftest;
 pub use draw::{MAX_PADDING, SELFTEST_CASES, SelfTestDesign, draw_selftest};
 pub use verdict::{
     DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MIN_SPREAD, SelfTestVerdict, allowed_misses, allowed_misses_in_all,
     cannot_grade, verdict,
 };
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::judge::criterion::{CriterionId, Dimension};
+use crate::judge::request::{GradingRequest, GroundTruthRef};
+use crate::probe::ProbeType;
+use lexical::facts::Fact;
+
+/// Names a case of the self-test, as in `completeness-artifact_trail-2`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CaseId(pub String);
+
+impl fmt::Display for CaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How good an answer is in one dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quality {
+    /// Its score belongs above the midpoint of the judge's scale.
+    Right,
+    /// Between the judge's medians of right and of wrong answers.
+    Half,
+    /// Below the midpoint. An honest "not said" about a fact that the context lost is wrong, too: the score of a method
+    /// has to fall when its contexts lose facts, however politely the answerer says so.
+    Wrong,
+}
+
+/// What a case tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CaseKind {
+    /// Whether the judge knows how good the answer is.
+    Labelled,
+    /// Whether the judge grades the same content alike at three times the length of this case.
+    Lengthened(CaseId),
+    /// Whether the judge follows an instruction inside a wrong answer.
+    Injection,
+}
+
+/// One answer to be graded, with all that goes into an ordinary judge request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    pub id: CaseId,
+    pub kind: CaseKind,
+    /// The dimensions in which the quality of the answer is known; empty unless it is labelled.
+    pub labels: BTreeMap<Dimension, Quality>,
+    pub question: String,
+    pub probe_type: ProbeType,
+    /// What is scored; `None` for the criteria of the probe type.
+    pub criteria: Option<Vec<CriterionId>>,
+    /// What a correct answer contains.
+    pub expected_facts: Vec<Fact>,
+    /// What was true once and no longer is.
+    pub superseded_facts: Vec<Fact>,
+    pub reference_answer: Option<String>,
+    /// False where the record does not say.
+    pub answerable: bool,
+    /// The context the answer was given from; `None` sends none.
+    pub context: Option<String>,
+    pub answer: String,
+}
+
+impl Case {
+    /// A request to be graded whose quality nobody knows.
+    pub fn from_request(id: CaseId, request: GradingRequest) -> Case {
+        let truth = request.ground_truth;
+        Case {
+            id,
+            kind: CaseKind::Labelled,
+            labels: BTreeMap::new(),
+            question: request.probe_question,
+            probe_type: ProbeType::Recall,
+            criteria: Some(request.rubric_criteria),
+            expected_facts: truth.expected_facts,
+            superseded_facts: truth.superseded_facts,
+            reference_answer: truth.reference_answer,
+            answerable: true,
+            context: request.compacted_context,
+            answer: request.model_response,
+        }
+    }
+
+    /// The ground truth of its request.
+    pub fn truth(&self) -> GroundTruthRef<'_> {
+        GroundTruthRef {
+            expected_facts: &self.expected_facts,
+            superseded_facts: &self.superseded_facts,
+            reference_answer: self.reference_answer.as_deref(),
+            answerable: self.answerable,
+        }
+    }
+}
+
+/// The cases that one judge is asked about, each graded once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SelfTest {
+    pub cases: Vec<Case>,
+}
+
+impl SelfTest {
+    pub fn case(&self, id: &CaseId) -> Option<&Case> {
+        self.cases.iter().find(|case| case.id == *id)
+    }
+
+    /// The cases with a label in a dimension.
+    fn labelled(&self, dimension: Dimension) -> impl Iterator<Item = (&Case, Quality)> {
+        self.cases.iter().filter_map(move |case| Some((case, *case.labels.get(&dimension)?)))
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::case::Quality;
+use super::Quality;
 use crate::judge::criterion::Dimension;
 use crate::probe::ProbeType;
 use base::locale::Locale;

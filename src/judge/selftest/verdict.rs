@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::case::{Case, CaseId, CaseKind, Quality, SelfTest};
+use super::{Case, CaseId, CaseKind, Quality, SelfTest};
 use crate::judge::criterion::Dimension;
 use crate::judge::score::{DimensionScores, Score};
 use base::locale::{Locale, word};

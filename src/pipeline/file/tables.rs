@@ -1,17 +1,17 @@
-//! The shape of `pipeline.toml`: its tables, and how a profile is merged into them.
+//! The shape of `pipeline.toml`: its tables, and how a profile is merged into them; and that of a file of rules, which
+//! `[constraints]` names.
 
 use std::ops::Range;
 
 use serde_json::{Map as JsonMap, Value, json};
 
-use crate::compress::Tail;
-use base::units::Tokens;
-
 use super::{
     DeTable, DeValue, Located, Map, Problem, Problems, ReadToml, SourceFile, Spanned, StringList, TableArray,
     TomlReader, TypeName, described, merge, parse, suggest,
 };
+use crate::compress::Tail;
 use base::say;
+use base::units::Tokens;
 
 table! {
     /// Everything that can be declared, and that a profile can override.
@@ -332,7 +332,7 @@ table! {
 
 /// `runs`, in either form.
 #[derive(Clone, Debug, Default)]
-pub(in crate::pipeline) struct RunsTable(pub(in crate::pipeline) RunsByStage);
+pub(in crate::pipeline) struct RunsTable(pub RunsByStage);
 
 impl ReadToml for RunsTable {
     const MERGES: bool = true;
@@ -365,7 +365,7 @@ impl ReadToml for RunsTable {
 
 /// `keep_tail`, in any form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::pipeline) struct TailValue(pub(in crate::pipeline) Tail);
+pub(in crate::pipeline) struct TailValue(pub Tail);
 
 impl ReadToml for TailValue {
     fn schema() -> Value {
@@ -461,4 +461,35 @@ pub(in crate::pipeline) fn read(file: &SourceFile, profile: Option<&str>, proble
         }
     }
     Some(declared)
+}
+
+table! {
+    /// A file of rules.
+    RuleSetTable {
+        /// The rules.
+        rule: TableArray<RuleTable>,
+    }
+}
+
+table! {
+    /// `[[rule]]`
+    RuleTable by name {
+        /// Its name in results.
+        name: String,
+        /// The language of its text, "en" or "zh": a session gets the rules of the language in which its user writes.
+        language: String,
+        /// The sentence as the user says it.
+        text: String,
+        /// What the rule is about, as it stands in `text`; further entries are other spellings.
+        object: StringList,
+        /// The words that forbid it, one of which stands in `text`. Default: such words of the language.
+        prohibition: StringList,
+    }
+}
+
+/// Reads a file of rules. `None`: this is not TOML.
+pub(in crate::pipeline) fn read_rules(file: &SourceFile, problems: &mut Problems) -> Option<TableArray<RuleTable>> {
+    let root = parse(file, problems)?;
+    let set = RuleSetTable::from_table(&root, &mut TomlReader { file, problems, settings: &[] });
+    Some(set.rule.map(|rules| rules.value).unwrap_or_default())
 }

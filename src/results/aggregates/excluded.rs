@@ -1,16 +1,24 @@
-//! Dimensions that count neither in `overall` nor in the gate, and why.
+//! What is left out: dimensions that count neither in `overall` nor in the gate, and contexts in which nothing was
+//! compressed.
 //!
 //! A judge may be unqualified in a dimension, or a dimension may hardly distinguish the whole transcript from an empty
 //! context ("I do not know" can follow every instruction). In a comparison, the baseline decides the latter for both
 //! sides: otherwise a change could move the mean by changing which dimensions it includes.
+//!
+//! Contexts in which a method kept everything that it was asked to replace do not show how it compresses, so no other
+//! figure includes them. The answers from them are averaged here.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::answers::Answers;
+use super::contexts::contexts;
 use super::scale::{NEEDED, PROBES_TO_REFUSE, ceiling_and_floor, differences_by_probe};
 use crate::judge::Dimension;
 use crate::results::result_set::ResultSet;
+use crate::results::result_set::level::{ScoreEstimate, overall_level};
+use crate::results::result_set::selection::{Selection, Subset};
 use stats::mean;
 
 /// A dimension that is left out.
@@ -68,4 +76,95 @@ fn narrow_scale(set: &ResultSet, dimension: Dimension) -> Option<ExclusionReason
     let differences = differences_by_probe(set, full, none, |grade| grade.dimensions.get(dimension));
     let (difference, probes) = (mean(&differences).filter(|mean| *mean < NEEDED)?, differences.len());
     (probes >= PROBES_TO_REFUSE).then_some(ExclusionReason::NarrowScale { difference, probes })
+}
+
+/// `not_compressed` of a method in `summary.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NotCompressed {
+    /// Contexts in which nothing was compressed.
+    pub contexts: u64,
+    /// All contexts of the method.
+    pub of: u64,
+    /// `overall` of the answers from these contexts.
+    pub overall: ScoreEstimate,
+    /// The share of their expected facts that occur in the context.
+    pub fact_survival: Option<f64>,
+}
+
+impl NotCompressed {
+    /// Measures a variant; `None` if it compressed everywhere. `whole` is the selection of its other figures.
+    pub(in crate::results) fn new(set: &ResultSet, variant: usize, whole: &Selection<'_>) -> Option<NotCompressed> {
+        let uncompressed = set.not_compressed.as_deref()?;
+        let name = set.method(variant)?.name.as_str();
+        let [contexts, others] = [uncompressed, set].map(|set| contexts(set, name).len() as u64);
+        let probes: Subset = uncompressed.scores.judged(variant);
+        let answers = Answers::new(uncompressed, variant, &probes);
+        (contexts > 0).then(|| NotCompressed {
+            contexts,
+            of: contexts + others,
+            overall: overall_level(&whole.over(&uncompressed.scores, probes.clone()).runs(variant)),
+            fact_survival: answers.fact_survival(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::ActionKey;
+    use crate::results::aggregates::contexts::fakes::context;
+    use crate::results::fakes::{design, row};
+    use crate::results::files::context_row::ContextFigures;
+    use crate::results::{Manifest, Row, SetError, main_result, summarize};
+
+    const ACCURACY: Dimension = Dimension::Accuracy;
+
+    fn compression(fixture: &str, method: &str, compressed: bool) -> ContextFigures {
+        let key = ActionKey(crate::action::Digest::hash(format!("{fixture} {method}")));
+        ContextFigures { method: method.into(), compressed, key, ..context(fixture, 1, 1, 0.5) }
+    }
+
+    /// Two methods on three sessions; `idle` compresses nothing in the sessions `not_compressed`.
+    fn set(not_compressed: &[&str]) -> ResultSet {
+        let names = ["a", "b", "c"];
+        let design = design(&[("idle", "command"), ("busy", "extract")], &names.map(|name| (name, 1)), 1);
+        let rows: Vec<Result<Row, SetError>> = names
+            .iter()
+            .flat_map(|name| {
+                let idle = if not_compressed.contains(name) { 5.0 } else { 2.0 };
+                [Ok(row(name, "idle", 1, &[(ACCURACY, idle)])), Ok(row(name, "busy", 1, &[(ACCURACY, 3.0)]))]
+            })
+            .collect();
+        let contexts = names.iter().flat_map(|name| {
+            [compression(name, "idle", !not_compressed.contains(name)), compression(name, "busy", true)]
+        });
+        let manifest = Manifest::begin("l", "2026-01-01T00:00:00Z", design);
+        ResultSet::gather(manifest, rows).expect("a set").with_contexts(contexts.collect())
+    }
+
+    #[test]
+    fn what_was_not_compressed_is_in_no_figure_of_the_method_and_no_method_is_compared_on_it() {
+        let set = set(&["b"]);
+        let summary = summarize(&set, None);
+        let (idle, busy) = (&summary.methods["idle"], &summary.methods["busy"]);
+        assert_eq!((idle.overall.median, idle.overall.fixtures), (Some(2.0), 2), "the 5.0 is not its work");
+        assert_eq!((busy.overall.median, busy.overall.fixtures), (Some(3.0), 2), "on the same probes");
+        assert_eq!((idle.overall.missing, summary.uncommon_probes), (Some(0.0), 0), "nothing is missing");
+        assert_eq!((idle.cells.judged, idle.cells.missing, idle.cells.not_compressed), (2, 0, 1));
+        assert_eq!((idle.compression.contexts, idle.compression.expected), (2, 2));
+        let apart = idle.not_compressed.as_ref().expect("it kept everything once");
+        assert_eq!((apart.contexts, apart.of, apart.overall.median), (1, 3, Some(5.0)));
+        assert_eq!(apart.fact_survival, Some(1.0));
+        assert_eq!(busy.not_compressed, None);
+    }
+
+    #[test]
+    fn a_method_that_never_compresses_is_not_ranked_and_costs_the_others_nothing() {
+        let set = set(&["a", "b", "c"]);
+        let summary = summarize(&set, None);
+        assert_eq!((summary.methods["idle"].overall.median, summary.methods["busy"].overall.fixtures), (None, 3));
+        assert_eq!(summary.methods["idle"].not_compressed.as_ref().map(|apart| apart.contexts), Some(3));
+        let ranked = serde_json::to_string(&main_result(&summary, &set.manifest)).expect("JSON");
+        assert!(ranked.contains("busy") && !ranked.contains("idle"), "{ranked}");
+    }
 }

@@ -10,7 +10,6 @@ pub(super) mod invented;
 pub(super) mod literal_check;
 pub(super) mod cells;
 pub(super) mod noise;
-pub(super) mod not_compressed;
 pub(super) mod open_book;
 pub(super) mod scale;
 pub(super) mod excluded;

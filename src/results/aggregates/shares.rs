@@ -131,7 +131,7 @@ fn records_overclaims(answers: &Answers<'_>) -> bool {
 
 impl Overclaim {
     /// What answers do without their facts; `None` where it was not recorded, or no context can be read.
-    pub(in crate::results) fn from_answers(answers: &Answers<'_>) -> Option<Overclaim> {
+    pub(super) fn from_answers(answers: &Answers<'_>) -> Option<Overclaim> {
         records_overclaims(answers).then(|| Overclaim {
             other_value: share_when_lost(answers, AnswerWhenLost::OtherValue),
             admission: share_when_lost(answers, AnswerWhenLost::Admission),
@@ -200,7 +200,7 @@ fn survival_by<N: Ord>(
 }
 
 /// By fixture: the numerator and the denominator of its share.
-pub(in crate::results) type FixtureCounts<Fixture> = BTreeMap<Fixture, (u64, u64)>;
+pub(super) type FixtureCounts<Fixture> = BTreeMap<Fixture, (u64, u64)>;
 
 /// Adds one thing to the counts of its fixture.
 pub(in crate::results) fn count<Fixture: Ord>(counts: &mut FixtureCounts<Fixture>, fixture: Fixture, is_counted: bool) {

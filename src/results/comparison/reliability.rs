@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::changes::ComparedVariants;
 use crate::results::aggregates::contexts::{contexts, have_same_points};
 use crate::results::files::design::MethodInfo;
-use crate::results::files::failure::{Blame, FailedAction};
+use crate::results::files::manifest::{Blame, FailedAction};
 use crate::results::result_set::{ResultSet, VariantRef};
 use base::say;
 use stats::{FailureCounts, FailureTest};
@@ -72,7 +72,7 @@ pub(in crate::results) struct ChainPairs<'s> {
 }
 
 impl<'s> ChainPairs<'s> {
-    pub(in crate::results) fn from_matched(matched: &ComparedVariants<'s>) -> ChainPairs<'s> {
+    pub(super) fn from_matched(matched: &ComparedVariants<'s>) -> ChainPairs<'s> {
         let mut fixtures: BTreeMap<&str, (Chains<'_>, Chains<'_>)> =
             common_fixtures(matched).into_iter().map(|name| (name, Default::default())).collect();
         let (mut own, mut other) = (chains(matched.judged, &matched.pair.a), chains(matched.baseline, &matched.pair.b));

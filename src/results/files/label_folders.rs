@@ -241,25 +241,11 @@ pub(super) fn remove_folder(folder: &Path) -> Result<(), FileError> {
     removed.and_then(|()| fs::remove_dir_all(folder)).map_err(|e| FileError::new("remove", folder, e))
 }
 
-/// The folder of a part of a label's matrix, with a result set and a cache of its own, so that parts on one file system
-/// do not wait for each other's locks. It is not inside `results/LABEL`, because publishing renames that folder while
-/// other parts may be running.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartFolder(PathBuf);
-
-impl PartFolder {
-    /// The folder that a part of `label` has, whether or not it exists.
-    pub fn new(results: &Path, label: &Label, part: PartNumber) -> PartFolder {
-        PartFolder(results.join(PARTS).join(label.as_str()).join(part.folder()))
-    }
-
-    /// The folder of results that has its result set.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// The folder of its cache.
-    pub fn cache(&self) -> PathBuf {
-        self.0.join(CACHE)
-    }
+/// The folder of results that has the result set of a part of a label's matrix, and the folder of its cache, whether or
+/// not they exist. A part has both to itself, so that parts on one file system do not wait for each other's locks. They
+/// are not inside `results/LABEL`, because publishing renames that folder while other parts may be running.
+pub fn part_folders(results: &Path, label: &Label, part: PartNumber) -> [PathBuf; 2] {
+    let folder = results.join(PARTS).join(label.as_str()).join(part.folder());
+    let cache = folder.join(CACHE);
+    [folder, cache]
 }

@@ -2,7 +2,6 @@
 
 pub(super) mod context_row;
 pub(super) mod row;
-pub(super) mod failure;
 pub(super) mod corrections;
 pub(super) mod tries;
 pub(super) mod design;

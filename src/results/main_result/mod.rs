@@ -9,7 +9,7 @@ mod lost;
 pub use lost::{QuestionChange, first_questions};
 
 use super::files::manifest::{Manifest, Outcome};
-use super::headline::{MainLevels, MainResult, MethodLevel, MissingCells, NarrowScale};
+use super::headline::{MainLevels, MainResult, MethodLevel};
 use super::summary::{MethodSummary, Summary};
 use stats::Interval;
 
@@ -18,14 +18,14 @@ const MAX_MISSING: f64 = 0.1;
 
 /// The main result of a set, or of its comparison if there is one.
 pub fn main_result(summary: &Summary, manifest: &Manifest) -> MainResult {
-    if let Some(missing) = too_many_missing(summary, manifest) {
-        return MainResult::Incomplete(missing);
+    if let Some(incomplete) = too_many_missing(summary, manifest) {
+        return incomplete;
     }
     let primary = primary_answerer(manifest);
     match &summary.comparison {
         Some(comparison) => change::main_change(comparison, manifest),
         None if summary.scale.cause.is_some() => {
-            MainResult::Unscaled(NarrowScale { difference: summary.scale.difference.unwrap_or_default() })
+            MainResult::Unscaled { difference: summary.scale.difference.unwrap_or_default() }
         }
         None if summary.lexical => MainResult::Sample,
         None => main_levels(summary, primary),
@@ -37,7 +37,8 @@ fn primary_answerer(manifest: &Manifest) -> Option<&str> {
     manifest.design.answerers.first().map(|asked| asked.name.as_str())
 }
 
-fn too_many_missing(summary: &Summary, manifest: &Manifest) -> Option<MissingCells> {
+/// The result of a set in which too many cells are missing.
+fn too_many_missing(summary: &Summary, manifest: &Manifest) -> Option<MainResult> {
     let methods = &summary.methods;
     let judged: u64 = methods.values().map(|method| method.cells.judged).sum();
     let failed: u64 = methods.values().map(|method| method.cells.failed).sum();
@@ -45,7 +46,7 @@ fn too_many_missing(summary: &Summary, manifest: &Manifest) -> Option<MissingCel
     let expected = judged + failed + missing;
     let was_stopped = matches!(manifest.outcome, Outcome::Budget | Outcome::Pending | Outcome::Interrupted);
     let is_sparse = (failed + missing) as f64 > MAX_MISSING * expected as f64;
-    (was_stopped || is_sparse).then_some(MissingCells { judged, failed, expected })
+    (was_stopped || is_sparse).then_some(MainResult::Incomplete { judged, failed, expected })
 }
 
 /// Takes the figure of a method, its interval, and the number of fixtures behind it.

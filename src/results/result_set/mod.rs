@@ -38,7 +38,7 @@ pub struct MethodVariant {
 
 /// A variant with its method and answerer in the design.
 #[derive(Clone, Copy)]
-pub(in crate::results) struct VariantRef<'s> {
+pub(super) struct VariantRef<'s> {
     /// Place among the variants of the set.
     pub place: usize,
     pub variant: &'s MethodVariant,
@@ -65,30 +65,30 @@ pub struct ProbeAt {
 }
 
 /// The cost of each distinct action of a variant, by stage; sorted by key.
-pub(in crate::results) type Costs = BTreeMap<StageName, Vec<(KeyHalf, Option<f64>)>>;
+pub(super) type Costs = BTreeMap<StageName, Vec<(KeyHalf, Option<f64>)>>;
 
 /// A result set. It does not keep the order of its rows.
 #[derive(Clone, Debug)]
 pub struct ResultSet {
     /// The manifest; its times and keys are not used.
     pub manifest: Manifest,
-    pub(in crate::results) variants: Vec<MethodVariant>,
-    pub(in crate::results) probes: Vec<ProbeAt>,
-    pub(in crate::results) scores: Scores,
-    pub(in crate::results) grades: Vec<Grade>,
+    pub(super) variants: Vec<MethodVariant>,
+    pub(super) probes: Vec<ProbeAt>,
+    pub(super) scores: Scores,
+    pub(super) grades: Vec<Grade>,
     /// What was measured of each answer, sorted by place.
-    pub(in crate::results) answers: Vec<MeasuredAnswer>,
-    pub(in crate::results) costs: Arc<Vec<Costs>>,
+    pub(super) answers: Vec<MeasuredAnswer>,
+    pub(super) costs: Arc<Vec<Costs>>,
     /// Every compression that replaced something, sorted by place.
-    pub(in crate::results) contexts: Vec<ContextFigures>,
+    pub(super) contexts: Vec<ContextFigures>,
     /// Every compression that replaced something, of a session with a rule in it.
-    pub(in crate::results) constraints: Vec<ConstraintRow>,
+    pub(super) constraints: Vec<ConstraintRow>,
     /// The same set with the answers that are not tested: those with a search, or, if these are tested, those without.
     /// It has no contexts.
-    pub(in crate::results) other_book: Option<Box<ResultSet>>,
+    pub(super) other_book: Option<Box<ResultSet>>,
     /// The same set with the contexts in which a method replaced nothing, and the answers from them; `None` if there
     /// are none.
-    pub(in crate::results) not_compressed: Option<Box<ResultSet>>,
+    pub(super) not_compressed: Option<Box<ResultSet>>,
 }
 
 /// Why rows make no result set.
@@ -141,7 +141,7 @@ impl ResultSet {
 
     /// Adds compressions, sorted, so that sums of the same numbers are equal. Those that replaced nothing, and the
     /// answers from them, go into a set of their own.
-    pub(in crate::results) fn with_contexts(mut self, mut contexts: Vec<ContextFigures>) -> ResultSet {
+    pub(super) fn with_contexts(mut self, mut contexts: Vec<ContextFigures>) -> ResultSet {
         contexts.sort_by(|a, b| (&a.fixture, &a.method, a.point, a.run).cmp(&(&b.fixture, &b.method, b.point, b.run)));
         self.add_costs_of(&contexts);
         let (contexts, not_compressed): (Vec<_>, Vec<_>) = contexts.into_iter().partition(|context| context.compressed);
@@ -202,7 +202,7 @@ impl ResultSet {
     }
 
     /// The probes of a variant that were judged only where nothing was compressed.
-    pub(in crate::results) fn probes_apart(&self, variant: usize) -> Subset {
+    pub(super) fn probes_apart(&self, variant: usize) -> Subset {
         let apart = self.not_compressed.as_ref().map(|set| set.scores.judged(variant)).unwrap_or_default();
         &apart - &self.scores.judged(variant)
     }
@@ -258,44 +258,40 @@ impl ResultSet {
     }
 
     /// All variants, in the order of tables.
-    pub(in crate::results) fn variant_refs(&self) -> impl Iterator<Item = VariantRef<'_>> {
+    pub(super) fn variant_refs(&self) -> impl Iterator<Item = VariantRef<'_>> {
         self.variants.iter().enumerate().filter_map(|(place, variant)| {
             Some(VariantRef { place, variant, method: self.method(place)?, answerer: self.answerer(place) })
         })
     }
 
     /// The method of a variant.
-    pub(in crate::results) fn method(&self, variant: usize) -> Option<&MethodInfo> {
+    pub(super) fn method(&self, variant: usize) -> Option<&MethodInfo> {
         self.design().methods.get(self.variants.get(variant)?.method)
     }
 
     /// The answerer of a variant.
-    pub(in crate::results) fn answerer(&self, variant: usize) -> Option<&ModelInfo> {
+    pub(super) fn answerer(&self, variant: usize) -> Option<&ModelInfo> {
         let name = &self.variants.get(variant)?.answerer;
         self.design().answerers.iter().find(|asked| asked.name == *name)
     }
 
     /// The name of the fixture in this place of the design.
-    pub(in crate::results) fn fixture_name(&self, place: usize) -> Option<&str> {
+    pub(super) fn fixture_name(&self, place: usize) -> Option<&str> {
         self.design().fixtures.get(place).map(|fixture| fixture.name.as_str())
     }
 
     /// Whether the method of a variant is neither ceiling nor floor.
-    pub(in crate::results) fn is_candidate(&self, variant: usize) -> bool {
+    pub(super) fn is_candidate(&self, variant: usize) -> bool {
         self.method(variant).is_some_and(|info| !info.is_anchor())
     }
 
     /// Whether answers to a probe are expected to state facts.
-    pub(in crate::results) fn is_answerable(&self, probe: usize) -> bool {
+    pub(super) fn is_answerable(&self, probe: usize) -> bool {
         self.probes.get(probe).is_some_and(|probe| !probe.facts.is_empty())
     }
 
     /// The first variant with this answerer and such a method. Scores of different answerers cannot be compared.
-    pub(in crate::results) fn variant_of(
-        &self,
-        answerer: &str,
-        is_wanted: impl Fn(&MethodInfo) -> bool,
-    ) -> Option<usize> {
+    pub(super) fn variant_of(&self, answerer: &str, is_wanted: impl Fn(&MethodInfo) -> bool) -> Option<usize> {
         self.variants.iter().position(|variant| {
             variant.answerer == answerer && self.design().methods.get(variant.method).is_some_and(&is_wanted)
         })
@@ -303,7 +299,7 @@ impl ResultSet {
 
     /// The same set without the answers that the token limit cut off; `None` if there are none. The sets inside it keep
     /// theirs.
-    pub(in crate::results) fn without_truncated(&self) -> Option<ResultSet> {
+    pub(super) fn without_truncated(&self) -> Option<ResultSet> {
         if !self.answers.iter().any(|answer| answer.truncated) {
             return None;
         }
@@ -312,12 +308,12 @@ impl ResultSet {
     }
 
     /// The grades of a variant, sorted by place.
-    pub(in crate::results) fn grades(&self, variant: usize) -> &[Grade] {
+    pub(super) fn grades(&self, variant: usize) -> &[Grade] {
         equal_range(&self.grades, |grade| grade.at.variant, variant)
     }
 
     /// What was measured of the answers of a variant, sorted by place.
-    pub(in crate::results) fn answers(&self, variant: usize) -> &[MeasuredAnswer] {
+    pub(super) fn answers(&self, variant: usize) -> &[MeasuredAnswer] {
         equal_range(&self.answers, |measured| measured.at.variant, variant)
     }
 }

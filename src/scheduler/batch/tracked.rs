@@ -11,8 +11,8 @@ use models::Limits;
 
 /// An action that no longer waits for a batch.
 pub(in crate::scheduler) struct EndedLine {
-    pub(in crate::scheduler) action: Action,
-    pub(in crate::scheduler) end: LineEnd,
+    pub action: Action,
+    pub end: LineEnd,
 }
 
 #[expect(clippy::large_enum_variant, reason = "few at a time, and taken apart at once")]

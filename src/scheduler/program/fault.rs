@@ -84,11 +84,11 @@ fn tail(stderr: &str) -> String {
 /// The output of a program for one request.
 #[derive(Debug)]
 pub(in crate::scheduler) struct ProgramOutput {
-    pub(in crate::scheduler) stdout: Bytes,
+    pub stdout: Bytes,
     /// What it wrote to standard error meanwhile; only the end of a long text.
     pub(super) stderr: String,
     /// A time just before the process that answered was started.
-    pub(in crate::scheduler) started: SystemTime,
+    pub started: SystemTime,
     /// From the request to the answer; the start of a worker is not part of it.
-    pub(in crate::scheduler) elapsed: Duration,
+    pub elapsed: Duration,
 }

@@ -10,7 +10,6 @@ mod edits;
 mod fixture;
 mod fold;
 mod mapped_fold;
-mod points;
 mod shell;
 mod span;
 mod typography;
@@ -18,10 +17,11 @@ mod typography;
 pub use base::message::{CallKind, Function, Message, Role, ToolCall};
 pub use base::tokens::{count_tokens, estimate_tokens};
 pub use characters::{is_unspaced, is_word, numeral, value_of_numeral};
-pub use fixture::{CUT_MARK, Fixture, ParsedFixture, tool_schemas};
+pub use fixture::{
+    CUT_MARK, Fixture, ParsedFixture, Point, ends_of_spans, is_boundary, points_at_shares, tool_schemas,
+};
 pub use fold::{fold, fold_by, fold_document};
 pub use mapped_fold::MappedFold;
-pub use points::{Point, ends_of_spans, is_boundary, points_at_shares};
 pub use shell::{ShellCommand, shell_commands, shell_operations};
 pub use span::{FileAction, FileOperation, file_operation, is_file_path_key, render};
 pub use typography::TypographyRules;

@@ -1,5 +1,7 @@
 //! `compeval batch`: the batches that are open at vendors.
 
+use std::collections::BTreeMap;
+
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -38,8 +40,8 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
     match command {
         BatchCommand::Ls => {
             let open = Journal::read(&open_snapshot(&cache)?)?.open;
-            let batches = open.iter().map(BatchJson::new).collect();
-            console.report(&BatchList { batches }, || print(&open, console));
+            let batches: Vec<BatchJson> = open.iter().map(BatchJson::new).collect();
+            console.report(&BTreeMap::from([("batches", &batches)]), || print(&open, console));
         }
         BatchCommand::Cancel(names) => {
             let open = Journal::read(&open_snapshot(&cache)?)?.open;
@@ -98,11 +100,6 @@ fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
     let cancelled = runtime()?.block_on(client.cancel(id));
     cancelled
         .map_err(|failure| Failure::error(say!("{}: not cancelled: {failure}", "{}：未取消：{failure}", intent.nonce)))
-}
-
-#[derive(Serialize)]
-struct BatchList {
-    batches: Vec<BatchJson>,
 }
 
 #[derive(Serialize)]

@@ -27,7 +27,7 @@ use base::locale::word;
 use base::say;
 use filter::CacheFilter;
 use prune::PruneArgs;
-use remote::KeyArgs;
+use remote::writer_name;
 use store::cache::{DamageReport, Lookup, Record};
 
 pub(crate) use diff::hunk_lines;
@@ -92,7 +92,11 @@ pub(crate) enum CacheCommand {
     Prune(PruneArgs),
     /// Make a key pair that signs what is pushed, and print it. Nothing is stored
     #[command(after_help = "Examples:\n  compeval cache key --name ci")]
-    Key(KeyArgs),
+    Key {
+        /// The writer's name, as others see it
+        #[arg(long, default_value = "me", value_parser = writer_name)]
+        name: String,
+    },
     /// Check the hash of every entry
     #[command(after_help = "Examples:\n  compeval cache verify")]
     Verify,
@@ -107,7 +111,7 @@ pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) ->
         CacheCommand::Show { key, other: None, raw, inputs } => {
             show::run(&snapshot(&project_paths_of(common)?.cache, console)?, key, *raw, *inputs, console)
         }
-        CacheCommand::Key(args) => remote::make_key(args, console),
+        CacheCommand::Key { name } => remote::make_key(name, console),
         CacheCommand::Stats { shared: true, remote } => remote::stats(&project_paths_of(common)?, remote, console),
         CacheCommand::Push { label, remote } => {
             remote::push(&project_paths_of(common)?, remote, label.as_deref(), console)

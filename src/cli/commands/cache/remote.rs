@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use clap::Args;
 use serde_json::json;
 
 use super::entry::snapshot;
@@ -17,18 +16,12 @@ use crate::pipeline::ProjectPaths;
 use crate::results::open_results;
 use base::locale::word;
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 use store::cache::{CacheSnapshot, Lookup};
 use store::remote::{PullCounts, PushCounts, RemoteError, RemotePruneCounts, SharedCache, SharedSummary, SigningKey};
 
-#[derive(Debug, Args)]
-pub(crate) struct KeyArgs {
-    /// The writer's name, as others see it
-    #[arg(long, default_value = "me", value_parser = writer_name)]
-    name: String,
-}
-
-fn writer_name(text: &str) -> Result<String, String> {
+/// The name in `cache key --name NAME`.
+pub(super) fn writer_name(text: &str) -> Result<String, String> {
     if !text.trim().is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_. ".contains(c)) {
         Ok(text.trim().to_owned())
     } else {
@@ -236,7 +229,7 @@ fn keys_of(results: &Path, label: &str) -> Result<Vec<ActionKey>, Failure> {
 }
 
 /// Prints a new key pair; nothing is stored.
-pub(super) fn make_key(KeyArgs { name }: &KeyArgs, console: &Console) -> Result<Exit, Failure> {
+pub(super) fn make_key(name: &str, console: &Console) -> Result<Exit, Failure> {
     let (key, secret) = SigningKey::generate().map_err(|error| Failure::error(error.to_string()))?;
     let public = key.public();
     console.report(&json!({ "name": name, "public": public.to_string(), "secret": secret }), || {

@@ -13,7 +13,7 @@ use crate::results::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, 
 use base::files::{system_words, write_whole};
 use base::locale::word;
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 use stats::thresholds::MIN_PAIRS;
 use stats::{Agreement, Coefficient, Interval, NoCoefficient};
 

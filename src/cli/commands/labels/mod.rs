@@ -23,7 +23,7 @@ use crate::results::{
 use base::files::read_text;
 use base::locale::word;
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 use trend::TrendArgs;
 
 #[derive(Debug, Subcommand)]

@@ -21,7 +21,7 @@ use crate::report::html::observed_page;
 use base::files::write_private;
 use base::locale::word;
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 use base::threads::each;
 use sessions::economics::{Economics, LogSteps, SessionSteps, without_copies};
 use sessions::import::{Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session};

@@ -1,14 +1,15 @@
 //! The arguments of `run`.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, SELECTION, SelectArgs};
+use crate::cli::args::{BudgetArgs, Common, LIMITS, MODELS, OUTPUT, PARTS, SELECTION, SelectArgs};
 use crate::cli::commands::parse_age;
 use crate::cli::failure::Failure;
-use crate::cli::part::{MergeArgs, PartArgs};
+use crate::cli::part::{PartArgs, count_of_parts};
 use crate::cli::project::{ProjectOptions, label_of, limits_of, open_request};
 use crate::cli::remote::{RemoteArgs, is_ci};
 use crate::cli::screen::Screen;
@@ -55,17 +56,6 @@ pub(crate) struct ComparisonArgs {
     pub(crate) junit: Option<PathBuf>,
 }
 
-/// What is done about open batches.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct BatchArgs {
-    /// Wait until open batches have ended
-    #[arg(long, conflicts_with = "offline", help_heading = LIMITS)]
-    pub(crate) wait: bool,
-    /// With --wait: cancel batches after this long (such as 2h) and request the rest live
-    #[arg(long, value_name = "AGE", requires = "wait", value_parser = parse_age, help_heading = LIMITS)]
-    pub(crate) batch_deadline: Option<Duration>,
-}
-
 // A part has no results to compare.
 #[derive(Clone, Debug, Default, Args)]
 #[command(mut_args(|arg| match arg.get_id().as_str() {
@@ -84,15 +74,23 @@ pub(crate) struct RunArgs {
     pub(crate) budget: BudgetArgs,
     #[command(flatten)]
     pub(crate) part: PartArgs,
-    #[command(flatten)]
-    pub(crate) merge: MergeArgs,
+    /// Make the results from what N parts pushed to the remote; asks no model
+    #[arg(
+        long, value_name = "N", requires = "label", value_parser = count_of_parts, help_heading = PARTS,
+        conflicts_with_all = ["part", "refresh", "offline", "watch", "live", "until_decided", "wait"],
+    )]
+    pub(crate) parts: Option<NonZeroU32>,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
     /// Send no request and start no program
     #[arg(long, help_heading = LIMITS)]
     pub(crate) offline: bool,
-    #[command(flatten)]
-    pub(crate) batches: BatchArgs,
+    /// Wait until open batches have ended
+    #[arg(long, conflicts_with = "offline", help_heading = LIMITS)]
+    pub(crate) wait: bool,
+    /// With --wait: cancel batches after this long (such as 2h) and request the rest live
+    #[arg(long, value_name = "AGE", requires = "wait", value_parser = parse_age, help_heading = LIMITS)]
+    pub(crate) batch_deadline: Option<Duration>,
     /// Continue with a judge that fails its self-test
     #[arg(long, help_heading = MODELS)]
     pub(crate) allow_weak_judge: bool,
@@ -136,7 +134,7 @@ impl RunArgs {
         });
         let project = open_request(common, &self.selection(), ProjectOptions::default())?;
         Ok(Request {
-            part: match self.merge.parts {
+            part: match self.parts {
                 Some(parts) => Some(PartRequest::Merge(parts)),
                 None => self.part.number()?.map(PartRequest::Run),
             },
@@ -148,7 +146,7 @@ impl RunArgs {
             jobs: self.jobs,
             offline: self.offline,
             allow_weak_judge: self.allow_weak_judge,
-            batches: BatchOptions { wait: self.batches.wait, deadline: self.batches.batch_deadline },
+            batches: BatchOptions { wait: self.wait, deadline: self.batch_deadline },
             baseline,
             remote: self.remote.given()?,
             is_followed: self.live,

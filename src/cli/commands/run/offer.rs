@@ -11,7 +11,7 @@ use crate::cli::terminal::Console;
 use crate::pipeline::find_pipeline;
 use base::locale::word;
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 use sessions::import::read_log;
 
 /// Logs that are tried: the first that can be read is enough.

@@ -16,7 +16,7 @@ use crate::results::{Manifest, Publication, Summary, names};
 use base::files::write_whole;
 use base::locale::word;
 use base::say;
-use base::shell::shell_word;
+use base::text::shell_word;
 
 /// Runs the matrix, or a part of it, and prints the results.
 pub(super) fn run_once(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {

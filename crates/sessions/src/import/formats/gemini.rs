@@ -16,12 +16,12 @@ use base::units::Usage;
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
     let mut session = GeminiSession::default();
-    let mut checkpoint = Checkpoint::default();
+    let mut open = HashMap::new();
     while let Some(item) = records.next_item() {
         if item.get("parts").is_some() {
-            checkpoint.read_content(&item, &mut draft);
+            read_checkpoint(&item, &mut open, &mut draft);
         } else if item.get("history").is_some() {
-            list_of(&item, "history").iter().for_each(|content| checkpoint.read_content(content, &mut draft));
+            list_of(&item, "history").iter().for_each(|content| read_checkpoint(content, &mut open, &mut draft));
         } else {
             session.apply(item, &mut draft);
         }
@@ -177,36 +177,30 @@ fn response_text(part: &Value, draft: &mut ConversationDraft) -> String {
     known.map_or_else(|| response.to_string(), str::to_owned)
 }
 
-/// Checkpoints pair by name and order where ids are missing.
-#[derive(Default)]
-struct Checkpoint {
-    open: HashMap<String, VecDeque<String>>,
-}
-
-impl Checkpoint {
-    fn read_content(&mut self, content: &Value, draft: &mut ConversationDraft) {
-        let (mut texts, mut calls) = (Vec::new(), Vec::new());
-        for part in list_of(content, "parts") {
-            if let Some(call) = part.get("functionCall") {
-                let id = non_empty(str_of(call, "id")).unwrap_or_else(|| draft.new_id());
-                self.open.entry(str_of(call, "name").to_owned()).or_default().push_back(id.clone());
-                calls.push(ToolCall::new(id, str_of(call, "name"), arguments(call.get("args"))));
-            } else if let Some(response) = part.get("functionResponse") {
-                let queued = self.open.get_mut(str_of(response, "name")).and_then(VecDeque::pop_front);
-                let id = non_empty(str_of(response, "id")).or(queued);
-                let text = response_text(part, draft);
-                draft.add_result(&id.unwrap_or_default(), text);
-            } else if !is_true(part, "thought") {
-                texts.push(text_of(part, draft));
-            }
+/// Reads an entry of a checkpoint. Calls and results pair by name and order where ids are missing: `open` has the ids of
+/// the calls without a result, by name.
+fn read_checkpoint(content: &Value, open: &mut HashMap<String, VecDeque<String>>, draft: &mut ConversationDraft) {
+    let (mut texts, mut calls) = (Vec::new(), Vec::new());
+    for part in list_of(content, "parts") {
+        if let Some(call) = part.get("functionCall") {
+            let id = non_empty(str_of(call, "id")).unwrap_or_else(|| draft.new_id());
+            open.entry(str_of(call, "name").to_owned()).or_default().push_back(id.clone());
+            calls.push(ToolCall::new(id, str_of(call, "name"), arguments(call.get("args"))));
+        } else if let Some(response) = part.get("functionResponse") {
+            let queued = open.get_mut(str_of(response, "name")).and_then(VecDeque::pop_front);
+            let id = non_empty(str_of(response, "id")).or(queued);
+            let text = response_text(part, draft);
+            draft.add_result(&id.unwrap_or_default(), text);
+        } else if !is_true(part, "thought") {
+            texts.push(text_of(part, draft));
         }
-        let text = texts.join("\n");
-        if str_of(content, "role") == "model" {
-            draft.add_reply(text, calls);
-        } else if text.contains("<state_snapshot>") && draft.len() > 0 {
-            draft.note_compaction(Some(&text));
-        } else if !text.is_empty() {
-            draft.say(Role::User, text);
-        }
+    }
+    let text = texts.join("\n");
+    if str_of(content, "role") == "model" {
+        draft.add_reply(text, calls);
+    } else if text.contains("<state_snapshot>") && draft.len() > 0 {
+        draft.note_compaction(Some(&text));
+    } else if !text.is_empty() {
+        draft.say(Role::User, text);
     }
 }

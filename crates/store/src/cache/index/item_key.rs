@@ -22,7 +22,7 @@ use crate::cache::packs::journal_steps::{BatchNonce, BatchStep};
 use crate::digest::{ActionKey, Digest};
 
 /// The first bytes of the digest of a place. Explanations depend on what is stored under it, outputs do not.
-pub(in crate::cache) type PlacePrefix = [u8; 8];
+pub(super) type PlacePrefix = [u8; 8];
 
 /// The name of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,17 +41,17 @@ pub(in crate::cache) enum ItemKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::cache) struct Watermark {
     /// The nonce of the pack's header: no other pack has it.
-    pub(in crate::cache) nonce: u64,
+    pub nonce: u64,
     /// The end of the frames that the tree has.
-    pub(in crate::cache) good: u64,
+    pub good: u64,
     /// The checksum of the last bytes before `good`. It differs in another pack that begins alike.
-    pub(in crate::cache) tail: u32,
+    pub tail: u32,
 }
 
 /// An item of the tree. Without a value, the tree does not have it.
 pub(in crate::cache) struct Item {
     pub(super) key: Vec<u8>,
-    pub(in crate::cache) value: Option<Vec<u8>>,
+    pub value: Option<Vec<u8>>,
 }
 
 impl ItemKey {

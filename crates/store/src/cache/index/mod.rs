@@ -21,13 +21,13 @@ use base::say;
 use item_key::{ItemKey, PlacePrefix};
 
 /// The day of an entry's last use: the recorded one, or the day it was made.
-pub(in crate::cache) fn last_used(record: &Record, recorded: Option<Day>) -> Day {
+pub(super) fn last_used(record: &Record, recorded: Option<Day>) -> Day {
     recorded.unwrap_or_default().max(record.created_day())
 }
 
 /// Hashes a digest by its last eight bytes: they are already uniformly distributed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::cache) struct DigestHasher(u64);
+pub(super) struct DigestHasher(u64);
 
 impl Hasher for DigestHasher {
     fn finish(&self) -> u64 {
@@ -43,7 +43,7 @@ impl Hasher for DigestHasher {
     fn write_usize(&mut self, _: usize) {}
 }
 
-pub(in crate::cache) type DigestMap<K, V> = HashMap<K, V, BuildHasherDefault<DigestHasher>>;
+pub(super) type DigestMap<K, V> = HashMap<K, V, BuildHasherDefault<DigestHasher>>;
 
 /// A record as the tree has it: a third of the size of a [`Record`], of which a large matrix has hundreds of thousands.
 #[derive(Debug)]
@@ -61,23 +61,23 @@ impl PackedRecord {
 
 /// The current record of each key, and everything else that the frames define.
 #[derive(Debug, Default)]
-pub(in crate::cache) struct Tables {
+pub(super) struct Tables {
     records: DigestMap<ActionKey, PackedRecord>,
     latest: DigestMap<PlacePrefix, ActionKey>,
     removed: DigestMap<ActionKey, RemovalReason>,
-    pub(in crate::cache) texts: DigestMap<Digest, FrameLocation>,
+    pub(super) texts: DigestMap<Digest, FrameLocation>,
     counts: DigestMap<Digest, u64>,
     days: DigestMap<KeyPrefix, Day>,
-    pub(in crate::cache) journal: JournalPlaces,
+    pub(super) journal: JournalPlaces,
     /// The damage that was found while the tables were filled from the packs.
-    pub(in crate::cache) damage: Vec<Damage>,
+    pub(super) damage: Vec<Damage>,
     /// Changes that the sled tree does not have yet; `None` where there is no tree to update.
     changed: Option<HashSet<ItemKey>>,
 }
 
 impl Tables {
     /// Notes all changes from now on.
-    pub(in crate::cache) fn track_changes(&mut self) {
+    pub(super) fn track_changes(&mut self) {
         self.changed = Some(HashSet::new());
     }
 
@@ -93,7 +93,7 @@ impl Tables {
     }
 
     /// The number of items that these tables have in the sled tree.
-    pub(in crate::cache) fn item_count(&self) -> u64 {
+    pub(super) fn item_count(&self) -> u64 {
         let maps = [self.records.len(), self.removed.len(), self.latest.len(), self.texts.len(), self.counts.len()];
         (maps.iter().sum::<usize>() + self.days.len() + self.journal.len()) as u64
     }
@@ -110,7 +110,7 @@ impl Tables {
     }
 
     /// Applies the frame at `at`. Frames are applied in the order of the packs: later ones replace earlier ones.
-    pub(in crate::cache) fn apply(&mut self, at: FrameLocation, header: &FrameHeader) {
+    pub(super) fn apply(&mut self, at: FrameLocation, header: &FrameHeader) {
         let key = ActionKey(header.key);
         match &header.content {
             FrameContent::Reply(summary) => {
@@ -159,7 +159,7 @@ impl Tables {
         }
     }
 
-    pub(in crate::cache) fn set_record(&mut self, record: Record) {
+    pub(super) fn set_record(&mut self, record: Record) {
         let key = record.key;
         self.removed.remove(&key);
         self.records.insert(key, PackedRecord::new(&record));
@@ -210,56 +210,56 @@ impl Tables {
     }
 
     /// Forgets the place of a text that is damaged or unused.
-    pub(in crate::cache) fn forget_text(&mut self, digest: &Digest) {
+    pub(super) fn forget_text(&mut self, digest: &Digest) {
         self.texts.remove(digest);
         self.note(ItemKey::Text(*digest));
     }
 
     /// Forgets the place of a record of a batch that is damaged or no longer needed.
-    pub(in crate::cache) fn forget_step(&mut self, nonce: BatchNonce, step: BatchStep) {
+    pub(super) fn forget_step(&mut self, nonce: BatchNonce, step: BatchStep) {
         self.journal.remove(&(nonce, step));
         self.note(ItemKey::Step(nonce, step));
     }
 
-    pub(in crate::cache) fn find(&self, key: &ActionKey) -> Option<Record> {
+    pub(super) fn find(&self, key: &ActionKey) -> Option<Record> {
         self.records.get(key).map(|record| record.unpack(key))
     }
 
     /// Takes out a record, as if it had never been.
-    pub(in crate::cache) fn forget_record(&mut self, key: &ActionKey) -> Option<Record> {
+    pub(super) fn forget_record(&mut self, key: &ActionKey) -> Option<Record> {
         self.note(ItemKey::Action(*key));
         self.records.remove(key).map(|record| record.unpack(key))
     }
 
     /// The number of records.
-    pub(in crate::cache) fn record_count(&self) -> usize {
+    pub(super) fn record_count(&self) -> usize {
         self.records.len()
     }
 
     /// All records, in no order.
-    pub(in crate::cache) fn records(&self) -> impl Iterator<Item = Record> {
+    pub(super) fn records(&self) -> impl Iterator<Item = Record> {
         self.records.iter().map(|(key, record)| record.unpack(key))
     }
 
     /// All records, in their order in the packs.
-    pub(in crate::cache) fn all_records(&self) -> Vec<Record> {
+    pub(super) fn all_records(&self) -> Vec<Record> {
         let mut records: Vec<Record> = self.records().collect();
         records.sort_unstable_by_key(|record| record.location);
         records
     }
 
     /// The damage that was found, worded for the user.
-    pub(in crate::cache) fn damage_notices(&self) -> impl Iterator<Item = String> {
+    pub(super) fn damage_notices(&self) -> impl Iterator<Item = String> {
         self.damage.iter().map(|damage| {
             say!("{damage}. `compeval cache verify` removes it", "{damage}。`compeval cache verify` 会删除它")
         })
     }
 
-    pub(in crate::cache) fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
+    pub(super) fn removed(&self, key: &ActionKey) -> Option<RemovalReason> {
         self.removed.get(key).copied()
     }
 
-    pub(in crate::cache) fn latest_at(&self, place: &Digest) -> Option<ActionKey> {
+    pub(super) fn latest_at(&self, place: &Digest) -> Option<ActionKey> {
         self.latest_of(&prefix_of(place))
     }
 
@@ -267,15 +267,15 @@ impl Tables {
         self.latest.get(place).copied()
     }
 
-    pub(in crate::cache) fn text(&self, digest: &Digest) -> Option<FrameLocation> {
+    pub(super) fn text(&self, digest: &Digest) -> Option<FrameLocation> {
         self.texts.get(digest).copied()
     }
 
-    pub(in crate::cache) fn count(&self, digest: &Digest) -> Option<u64> {
+    pub(super) fn count(&self, digest: &Digest) -> Option<u64> {
         self.counts.get(digest).copied()
     }
 
-    pub(in crate::cache) fn day(&self, key: &KeyPrefix) -> Option<Day> {
+    pub(super) fn day(&self, key: &KeyPrefix) -> Option<Day> {
         self.days.get(key).copied()
     }
 
@@ -286,7 +286,7 @@ impl Tables {
     }
 
     /// Whether these tables, which may come from the tree, agree with `scanned`, which were read from the packs.
-    pub(in crate::cache) fn agrees_with(&self, scanned: &Tables) -> bool {
+    pub(super) fn agrees_with(&self, scanned: &Tables) -> bool {
         self.records.len() == scanned.records.len()
             && self.records().all(|record| scanned.has_alike(&record))
             && self.texts == scanned.texts

@@ -17,11 +17,11 @@ use base::say;
 /// A pack as it was when it was scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cache) struct PackState {
-    pub(in crate::cache) id: u32,
-    pub(in crate::cache) nonce: u64,
+    pub id: u32,
+    pub nonce: u64,
     /// Where the last whole frame ends.
-    pub(in crate::cache) good: u64,
-    pub(in crate::cache) len: u64,
+    pub good: u64,
+    pub len: u64,
 }
 
 /// Scans the frame headers of all packs.

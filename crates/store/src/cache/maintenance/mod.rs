@@ -45,11 +45,7 @@ const BATCH: usize = 512;
 const REMEMBERED: usize = 2 * BATCH;
 
 /// Removes entries and the texts that neither an entry nor `kept` names; unknown keys are ignored.
-pub(in crate::cache) fn prune(
-    store: &StoreInner,
-    keys: &[ActionKey],
-    kept: &HashSet<Digest>,
-) -> Result<PruneCounts, CacheError> {
+pub(super) fn prune(store: &StoreInner, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<PruneCounts, CacheError> {
     let mut records = Vec::new();
     for key in keys.iter().collect::<BTreeSet<_>>() {
         records.extend(store.tables().find(key));
@@ -64,7 +60,7 @@ pub(in crate::cache) fn prune(
 }
 
 /// Writes tombstones, durably, and removes the records from the tables.
-pub(in crate::cache) fn remove(
+pub(super) fn remove(
     store: &StoreInner,
     active: &mut ActivePack,
     records: &[Record],

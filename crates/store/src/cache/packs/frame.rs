@@ -29,7 +29,7 @@ pub(super) const LEAST: usize = 11;
 pub(in crate::cache) const MAGIC: [u8; 4] = [0xC5, b'f', b'r', 0x01];
 /// The first bytes of every packed frame.
 pub(in crate::cache) const PACKED: [u8; 4] = [0xC5, b'f', b'r', 0x02];
-pub(in crate::cache) const CRC: usize = 4;
+const CRC: usize = 4;
 /// Stands in place of the codec in a packed frame without key and body.
 const BARE: u8 = 0x80;
 /// A longer note is damage.
@@ -44,8 +44,8 @@ pub(super) const MAX_BODY: usize = 512 << 20;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cache) struct PackHeader {
-    pub(in crate::cache) id: u32,
-    pub(in crate::cache) nonce: u64,
+    pub id: u32,
+    pub nonce: u64,
 }
 
 impl PackHeader {
@@ -87,7 +87,7 @@ impl PackHeader {
     }
 
     /// Whether these are the first bytes of a pack that an unreleased version wrote.
-    pub(in crate::cache) fn is_older(bytes: &[u8]) -> bool {
+    pub(super) fn is_older(bytes: &[u8]) -> bool {
         bytes.starts_with(&PackHeader::OLDER)
     }
 }
@@ -117,10 +117,10 @@ impl Codec {
 /// A body as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cache) struct EncodedBody {
-    pub(in crate::cache) codec: Codec,
-    pub(in crate::cache) digest: Digest,
-    pub(in crate::cache) raw_len: u32,
-    pub(in crate::cache) bytes: Vec<u8>,
+    pub codec: Codec,
+    pub digest: Digest,
+    pub raw_len: u32,
+    pub bytes: Vec<u8>,
 }
 
 impl EncodedBody {
@@ -182,15 +182,15 @@ pub(in crate::cache) fn key_prefix(key: &ActionKey) -> KeyPrefix {
 /// The header of a frame, decoded and verified.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cache) struct FrameHeader {
-    pub(in crate::cache) key: Digest,
-    pub(in crate::cache) digest: Digest,
-    pub(in crate::cache) codec: Codec,
-    pub(in crate::cache) raw_len: u32,
+    pub key: Digest,
+    pub digest: Digest,
+    pub codec: Codec,
+    pub raw_len: u32,
     pub(super) body_crc: u32,
-    pub(in crate::cache) body_len: u32,
-    pub(in crate::cache) head_len: u32,
+    pub body_len: u32,
+    pub head_len: u32,
     note_at: usize,
-    pub(in crate::cache) content: FrameContent,
+    pub content: FrameContent,
 }
 
 /// Why bytes are not a header.

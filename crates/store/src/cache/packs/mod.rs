@@ -39,7 +39,7 @@ thread_local! {
 }
 
 /// Redacts keys from a body, hashes it and compresses it, unless that makes it longer.
-pub(in crate::cache) fn compress_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
+pub(super) fn compress_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
     let raw = &*redact_bytes(raw);
     match COMPRESSOR.with_borrow_mut(|context| context.as_mut().map(|context| context.compress(raw))) {
         Some(Ok(bytes)) if bytes.len() < raw.len() => Ok(EncodedBody { codec: Codec::Zstd, bytes, ..hash_body(raw)? }),
@@ -48,7 +48,7 @@ pub(in crate::cache) fn compress_body(raw: &[u8]) -> Result<EncodedBody, CacheEr
 }
 
 /// Hashes a body and stores it uncompressed.
-pub(in crate::cache) fn plain_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
+pub(super) fn plain_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
     Ok(EncodedBody { bytes: raw.to_vec(), ..hash_body(raw)? })
 }
 
@@ -60,7 +60,7 @@ fn hash_body(raw: &[u8]) -> Result<EncodedBody, CacheError> {
 }
 
 /// Decompresses a body and verifies its digest; the error says what is wrong.
-pub(in crate::cache) fn decode_body(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str> {
+pub(super) fn decode_body(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str> {
     let raw = decompress(header, stored)?;
     if Digest::hash(&raw) == header.digest {
         Ok(raw)
@@ -89,24 +89,24 @@ fn decompress(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str
 }
 
 /// Verifies the checksum of a body as it is stored.
-pub(in crate::cache) fn verify_checksum(header: &FrameHeader, stored: &[u8]) -> Result<(), &'static str> {
+pub(super) fn verify_checksum(header: &FrameHeader, stored: &[u8]) -> Result<(), &'static str> {
     let matches = crc32fast::hash(stored) == header.body_crc;
     if matches { Ok(()) } else { Err(word("its body does not match its checksum", "其正文与校验和不符")) }
 }
 
 /// A zstd stream to write to, for files that are compressed as a whole.
-pub(in crate::cache) fn compressor<W: io::Write>(target: W) -> io::Result<zstd::Encoder<'static, W>> {
+pub(super) fn compressor<W: io::Write>(target: W) -> io::Result<zstd::Encoder<'static, W>> {
     const LEVEL: i32 = 6;
     zstd::Encoder::new(target, LEVEL)
 }
 
 /// A zstd stream to read from.
-pub(in crate::cache) fn decompressor<R: io::Read>(source: R) -> io::Result<impl io::Read> {
+pub(super) fn decompressor<R: io::Read>(source: R) -> io::Result<impl io::Read> {
     zstd::Decoder::new(source)
 }
 
 /// Fills `buffer` from an offset of a file without moving the file's position.
-pub(in crate::cache) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+pub(super) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset);
     #[cfg(windows)]
@@ -122,7 +122,7 @@ pub(in crate::cache) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> 
     }
 }
 
-pub(in crate::cache) fn read_frame(file: &File, at: FrameLocation) -> io::Result<Vec<u8>> {
+pub(super) fn read_frame(file: &File, at: FrameLocation) -> io::Result<Vec<u8>> {
     read_bytes(file, at.offset, at.len())
 }
 
@@ -133,7 +133,7 @@ fn read_bytes(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Reads the header of a pack, or says what is wrong with it.
-pub(in crate::cache) fn read_pack_header(file: &File, len: u64) -> io::Result<Result<PackHeader, &'static str>> {
+pub(super) fn read_pack_header(file: &File, len: u64) -> io::Result<Result<PackHeader, &'static str>> {
     let mut start = [0; PackHeader::LEN];
     if len < start.len() as u64 {
         return Ok(Err(word("the pack is cut off", "包被截断")));
@@ -144,7 +144,7 @@ pub(in crate::cache) fn read_pack_header(file: &File, len: u64) -> io::Result<Re
 
 /// The packs of a folder, each opened when it is first read.
 #[derive(Debug)]
-pub(in crate::cache) struct PackFiles {
+pub(super) struct PackFiles {
     layout: Layout,
     files: RwLock<HashMap<u32, Arc<File>>>,
     /// The shared fields of packs, each with the offset up to which they were collected.
@@ -152,17 +152,17 @@ pub(in crate::cache) struct PackFiles {
 }
 
 impl PackFiles {
-    pub(in crate::cache) fn new(layout: Layout) -> PackFiles {
+    pub(super) fn new(layout: Layout) -> PackFiles {
         PackFiles { layout, files: RwLock::default(), fields: Mutex::default() }
     }
 
     /// Closes a pack that was replaced, so that its next use opens the new file.
-    pub(in crate::cache) fn close(&self, id: u32) {
+    pub(super) fn close(&self, id: u32) {
         self.fields.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         self.files.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    pub(in crate::cache) fn file(&self, id: u32) -> io::Result<Arc<File>> {
+    pub(super) fn file(&self, id: u32) -> io::Result<Arc<File>> {
         if let Some(file) = self.files.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
             return Ok(file.clone());
         }
@@ -172,7 +172,7 @@ impl PackFiles {
     }
 
     /// The fields that entries before `until` share in a pack.
-    pub(in crate::cache) fn fields(&self, id: u32, until: u64) -> io::Result<Arc<SharedFields>> {
+    pub(super) fn fields(&self, id: u32, until: u64) -> io::Result<Arc<SharedFields>> {
         let mut known = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
         let (collected, fields) = known.entry(id).or_default();
         if *collected < until {
@@ -193,12 +193,12 @@ impl PackFiles {
         Ok(fields.clone())
     }
 
-    pub(in crate::cache) fn damage(&self, key: Option<ActionKey>, at: FrameLocation, what: impl ToString) -> Damage {
+    pub(super) fn damage(&self, key: Option<ActionKey>, at: FrameLocation, what: impl ToString) -> Damage {
         Damage { key, path: self.layout.pack(at.pack), offset: at.offset, what: what.to_string(), is_unread: false }
     }
 
     /// Damage where no frame is known.
-    pub(in crate::cache) fn damage_at(&self, id: u32, offset: u64, what: &str) -> Damage {
+    pub(super) fn damage_at(&self, id: u32, offset: u64, what: &str) -> Damage {
         self.damage(None, FrameLocation::without_frame(id, offset), what)
     }
 
@@ -233,14 +233,14 @@ impl PackFiles {
     }
 
     /// The verified body of a record and the models of the call.
-    pub(in crate::cache) fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
+    pub(super) fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {
         let (header, body, models) = self.stored_body(record)?;
         let body = decode_body(&header, body).map_err(|what| self.damage_of(record, what))?;
         Ok(StoredReply { body, models })
     }
 
     /// Verifies the body of a record by its checksum, without decompressing it.
-    pub(in crate::cache) fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
+    pub(super) fn verify_body(&self, record: &Record) -> Result<ModelNames, Damage> {
         let (header, body, models) = self.stored_body(record)?;
         verify_checksum(&header, &body).map_err(|what| self.damage_of(record, what))?;
         Ok(models)
@@ -261,7 +261,7 @@ impl PackFiles {
         self.damage(Some(record.key), record.location, what)
     }
 
-    pub(in crate::cache) fn header(&self, record: &Record) -> Result<EntryHeader, Damage> {
+    pub(super) fn header(&self, record: &Record) -> Result<EntryHeader, Damage> {
         match self.decoded_header(record)? {
             DecodedHeader::Whole(header) => Ok(*header),
             DecodedHeader::FieldLost => Err(self.damage_of(
@@ -272,7 +272,7 @@ impl PackFiles {
     }
 
     /// The header of an entry, as far as its shared fields are known.
-    pub(in crate::cache) fn decoded_header(&self, record: &Record) -> Result<DecodedHeader, Damage> {
+    pub(super) fn decoded_header(&self, record: &Record) -> Result<DecodedHeader, Damage> {
         let (header, head) = self.head(record)?;
         let at = record.location;
         let fields = if head.starts_with(&PACKED) { self.fields(at.pack, at.offset) } else { Ok(Arc::default()) };
@@ -282,7 +282,7 @@ impl PackFiles {
     }
 
     /// The place of a record.
-    pub(in crate::cache) fn place(&self, record: &Record) -> Result<Digest, Damage> {
+    pub(super) fn place(&self, record: &Record) -> Result<Digest, Damage> {
         let (header, _) = self.head(record)?;
         let summary = header
             .content
@@ -292,11 +292,7 @@ impl PackFiles {
     }
 
     /// What a step of a batch recorded, verified and decoded.
-    pub(in crate::cache) fn step<T>(
-        &self,
-        at: FrameLocation,
-        decode: impl FnOnce(&[u8]) -> Option<T>,
-    ) -> Result<T, Damage> {
+    pub(super) fn step<T>(&self, at: FrameLocation, decode: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, Damage> {
         let (header, bytes) = self.frame(None, at, at.len())?;
         let body = Bytes::from(bytes).slice(at.head as usize..);
         let body = decode_body(&header, body).map_err(|what| self.damage(None, at, what))?;
@@ -305,7 +301,7 @@ impl PackFiles {
     }
 
     /// The text stored at a location under `digest`.
-    pub(in crate::cache) fn text(&self, digest: &Digest, at: FrameLocation) -> Result<Bytes, Damage> {
+    pub(super) fn text(&self, digest: &Digest, at: FrameLocation) -> Result<Bytes, Damage> {
         let (header, bytes) = self.frame(Some(ActionKey(*digest)), at, at.len())?;
         let body = Bytes::from(bytes).slice(at.head as usize..);
         decompress(&header, body).map_err(|what| self.damage(None, at, what))
@@ -315,7 +311,7 @@ impl PackFiles {
 /// One range of a pack.
 #[expect(clippy::large_enum_variant, reason = "one at a time, never stored")]
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cache) enum PackItem {
+pub(super) enum PackItem {
     Frame(FrameLocation, FrameHeader),
     /// Bytes that are not a frame, followed by a valid one at `to`.
     Damaged {
@@ -332,7 +328,7 @@ pub(in crate::cache) enum PackItem {
 
 /// Reads the frame headers of a pack one after another and skips the bodies. After damage it searches for the next
 /// valid header.
-pub(in crate::cache) struct PackScanner<'a> {
+pub(super) struct PackScanner<'a> {
     pack: u32,
     file: &'a File,
     len: u64,
@@ -348,13 +344,13 @@ const MAX_READ: usize = 256 << 10;
 
 impl<'a> PackScanner<'a> {
     /// Scans `file` from `position` to `len`.
-    pub(in crate::cache) fn new(pack: u32, file: &'a File, position: u64, len: u64) -> PackScanner<'a> {
+    pub(super) fn new(pack: u32, file: &'a File, position: u64, len: u64) -> PackScanner<'a> {
         let position = position.max(PackHeader::LEN as u64);
         PackScanner { pack, file, len, position, window: Vec::new(), window_at: 0, step: MAX_READ }
     }
 
     /// The next range; `None` at the end.
-    pub(in crate::cache) fn next(&mut self) -> io::Result<Option<PackItem>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<PackItem>> {
         if self.position >= self.len {
             return Ok(None);
         }

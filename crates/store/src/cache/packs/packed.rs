@@ -91,9 +91,9 @@ pub(in crate::cache) fn decode_header(
 /// Frames as they are written to a pack.
 #[derive(Debug, Default)]
 pub(in crate::cache) struct PackedFrames {
-    pub(in crate::cache) frames: Vec<Vec<u8>>,
+    pub frames: Vec<Vec<u8>>,
     /// Which of `frames` each given frame is in.
-    pub(in crate::cache) places: Vec<usize>,
+    pub places: Vec<usize>,
     parsed: Vec<ParsedBody>,
     /// Which given frames `parsed` came from.
     waiting: Vec<usize>,

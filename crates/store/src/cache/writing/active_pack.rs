@@ -15,19 +15,19 @@ use base::locale::word;
 use base::say;
 
 /// A frame's place and its header.
-pub(in crate::cache) type LocatedFrame = (FrameLocation, FrameHeader);
+type LocatedFrame = (FrameLocation, FrameHeader);
 
 /// The pack that is being written.
 #[derive(Debug)]
 pub(in crate::cache) struct ActivePack {
-    pub(in crate::cache) file: File,
-    pub(in crate::cache) id: u32,
-    pub(in crate::cache) nonce: u64,
-    pub(in crate::cache) len: u64,
+    pub file: File,
+    pub id: u32,
+    pub nonce: u64,
+    pub len: u64,
     /// How much of it the flushed tree has.
     pub(super) flushed: u64,
     /// The numbers of its shared fields; `None` until something is written.
-    pub(in crate::cache) numbers: Option<FieldNumbers>,
+    pub numbers: Option<FieldNumbers>,
 }
 
 impl ActivePack {
@@ -44,7 +44,7 @@ impl ActivePack {
     }
 
     /// Continues a pack after its last whole frame; what follows is cut off.
-    pub(in crate::cache) fn resume(layout: &Layout, state: PackState) -> Result<ActivePack, CacheError> {
+    pub(super) fn resume(layout: &Layout, state: PackState) -> Result<ActivePack, CacheError> {
         let path = layout.pack(state.id);
         let file = open_cut(&path, state.good).map_err(CacheError::io("open", &path))?;
         let PackState { id, nonce, good: len, .. } = state;

@@ -36,9 +36,9 @@ const TREE_LAG: u64 = 16 << 20;
 
 /// The state that the store and its writer thread share.
 #[derive(Debug)]
-pub(in crate::cache) struct StoreInner {
-    pub(in crate::cache) layout: Layout,
-    pub(in crate::cache) packs: PackFiles,
+pub(super) struct StoreInner {
+    pub(super) layout: Layout,
+    pub(super) packs: PackFiles,
     tables: RwLock<Tables>,
     /// `None` after it failed, or where it cannot be opened.
     tree: Mutex<Option<ActionTree>>,
@@ -52,7 +52,7 @@ pub(in crate::cache) struct StoreInner {
 
 impl StoreInner {
     /// Opens the folder for writing. The caller holds its lock.
-    pub(in crate::cache) fn open(layout: Layout, kind: FolderKind) -> Result<StoreInner, CacheError> {
+    pub(super) fn open(layout: Layout, kind: FolderKind) -> Result<StoreInner, CacheError> {
         let mut notices = Vec::new();
         if kind == FolderKind::Unlabelled {
             notices.push(say!(
@@ -79,15 +79,15 @@ impl StoreInner {
         Ok(store)
     }
 
-    pub(in crate::cache) fn active(&self) -> MutexGuard<'_, ActivePack> {
+    pub(super) fn active(&self) -> MutexGuard<'_, ActivePack> {
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(in crate::cache) fn tables(&self) -> RwLockReadGuard<'_, Tables> {
+    pub(super) fn tables(&self) -> RwLockReadGuard<'_, Tables> {
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(in crate::cache) fn tables_mut(&self) -> RwLockWriteGuard<'_, Tables> {
+    pub(super) fn tables_mut(&self) -> RwLockWriteGuard<'_, Tables> {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,23 +95,23 @@ impl StoreInner {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(in crate::cache) fn notice(&self, text: String) {
+    pub(super) fn notice(&self, text: String) {
         let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
         if !notices.contains(&text) {
             notices.push(text);
         }
     }
 
-    pub(in crate::cache) fn take_notices(&self) -> Vec<String> {
+    pub(super) fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(in crate::cache) fn poisoned(&self, cause: &str) -> CacheError {
+    pub(super) fn poisoned(&self, cause: &str) -> CacheError {
         CacheError::Poisoned { path: self.layout.root().to_owned(), cause: cause.to_owned() }
     }
 
     /// Records the first failure; nothing is written after it.
-    pub(in crate::cache) fn fail(&self, error: &CacheError) -> CacheError {
+    pub(super) fn fail(&self, error: &CacheError) -> CacheError {
         let cause = self.fault.get_or_init(|| match error {
             CacheError::Poisoned { cause, .. } => cause.clone(),
             CacheError::Removed { .. } => error.to_string(),
@@ -124,18 +124,18 @@ impl StoreInner {
     }
 
     /// An error if an earlier write failed.
-    pub(in crate::cache) fn check(&self) -> Result<(), CacheError> {
+    pub(super) fn check(&self) -> Result<(), CacheError> {
         self.fault.get().map_or(Ok(()), |cause| Err(self.poisoned(cause)))
     }
 
     /// Writes frames as one batch and notes them in the tables. If `durable`, they are on disk when this returns.
-    pub(in crate::cache) fn commit(&self, frames: &[Vec<u8>], durable: bool) -> Result<Vec<FrameLocation>, CacheError> {
+    pub(super) fn commit(&self, frames: &[Vec<u8>], durable: bool) -> Result<Vec<FrameLocation>, CacheError> {
         self.check()?;
         self.exclusively(|active| self.append(active, frames, durable))
     }
 
     /// Changes packs and tables while nobody else does. After an error nothing more is written.
-    pub(in crate::cache) fn exclusively<T>(
+    pub(super) fn exclusively<T>(
         &self,
         change: impl FnOnce(&mut ActivePack) -> Result<T, CacheError>,
     ) -> Result<T, CacheError> {
@@ -143,7 +143,7 @@ impl StoreInner {
     }
 
     /// As `commit`, for a caller who holds the active pack.
-    pub(in crate::cache) fn append(
+    pub(super) fn append(
         &self,
         active: &mut ActivePack,
         frames: &[Vec<u8>],
@@ -153,7 +153,7 @@ impl StoreInner {
         self.append_portable(active, frames.collect(), durable)
     }
 
-    pub(in crate::cache) fn append_portable(
+    pub(super) fn append_portable(
         &self,
         active: &mut ActivePack,
         frames: Vec<PortableFrame>,
@@ -203,7 +203,7 @@ impl StoreInner {
     }
 
     /// Makes everything durable that was written without waiting.
-    pub(in crate::cache) fn sync(&self) -> Result<(), CacheError> {
+    pub(super) fn sync(&self) -> Result<(), CacheError> {
         self.check()?;
         let mut active = self.active();
         self.check_in_place(&active).map_err(|error| self.fail(&error))?;
@@ -225,12 +225,12 @@ impl StoreInner {
         }
     }
 
-    pub(in crate::cache) fn sync_pack(&self, active: &ActivePack) -> Result<(), CacheError> {
+    pub(super) fn sync_pack(&self, active: &ActivePack) -> Result<(), CacheError> {
         active.file.sync_data().map_err(CacheError::io("write to", &self.layout.pack(active.id)))
     }
 
     /// Closes the active pack and starts the next one. The tree has all of it first.
-    pub(in crate::cache) fn start_next_pack(&self, active: &mut ActivePack) -> Result<(), CacheError> {
+    pub(super) fn start_next_pack(&self, active: &mut ActivePack) -> Result<(), CacheError> {
         self.sync_pack(active)?;
         self.flush_tree(active);
         *active = ActivePack::create(&self.layout, active.id.saturating_add(1))?;
@@ -246,14 +246,14 @@ impl StoreInner {
     }
 
     /// As `update_tree`, and makes it durable.
-    pub(in crate::cache) fn flush_tree(&self, active: &mut ActivePack) {
+    pub(super) fn flush_tree(&self, active: &mut ActivePack) {
         self.update_tree(active);
         self.with_tree(ActionTree::flush);
         active.flushed = active.len;
     }
 
     /// Writes to the tree that packs were removed, together with what changed in the tables.
-    pub(in crate::cache) fn forget_packs(&self, active: &ActivePack, ids: impl IntoIterator<Item = u32>) {
+    pub(super) fn forget_packs(&self, active: &ActivePack, ids: impl IntoIterator<Item = u32>) {
         let packs: Vec<_> = ids.into_iter().map(|id| (id, None)).collect();
         self.update_tree(active);
         self.with_tree(|tree| tree.update(&mut self.tables_mut(), &packs));
@@ -273,7 +273,7 @@ impl StoreInner {
     }
 
     /// Replaces the tree by one that takes no more space than its records need.
-    pub(in crate::cache) fn shrink_tree(&self, active: &ActivePack) -> Result<(), CacheError> {
+    pub(super) fn shrink_tree(&self, active: &ActivePack) -> Result<(), CacheError> {
         self.sync_pack(active)?;
         let states = self.states(active)?;
         let marks = watermarks(&states, &self.packs).map_err(CacheError::io("read", &self.layout.packs()))?;
@@ -305,7 +305,7 @@ impl StoreInner {
     }
 
     /// Compares the tables with the packs, and rebuilds tables and tree if they differ. Returns whether they did.
-    pub(in crate::cache) fn check_tables(&self, active: &ActivePack) -> Result<bool, CacheError> {
+    pub(super) fn check_tables(&self, active: &ActivePack) -> Result<bool, CacheError> {
         let (mut scanned, states) = scan(&self.layout, &self.packs)?;
         let agrees = self.tables().agrees_with(&scanned);
         if agrees {

@@ -38,16 +38,13 @@ pub(super) struct Card {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "lowercase", tag = "subject")]
 pub(super) enum Subject {
-    Message(MessageCard),
+    /// A message that is still in the user's own words.
+    Message {
+        message: usize,
+        role: Role,
+        text: String,
+    },
     Probe(Box<ProbeCard>),
-}
-
-/// A message that is still in the user's own words.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct MessageCard {
-    pub(super) message: usize,
-    pub(super) role: Role,
-    pub(super) text: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -113,7 +110,7 @@ impl Card {
             None => {
                 let index = usize::try_from(session.fixture.notes.get(PARAPHRASE)?.as_u64()?).ok()?;
                 let message = session.fixture.messages.get(index)?;
-                Subject::Message(MessageCard { message: index, role: message.role, text: message.content.clone() })
+                Subject::Message { message: index, role: message.role, text: message.content.clone() }
             }
         };
         Some(Card { fixture: item.fixture.clone(), number, of, subject })

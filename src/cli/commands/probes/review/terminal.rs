@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::card::{Card, FactPlace, LiteralForm, MessageCard, ProbeCard, Subject};
+use super::card::{Card, FactPlace, LiteralForm, ProbeCard, Subject};
 use super::session::{Decision, Review};
 use crate::cli::failure::Failure;
 use crate::cli::format::{Noun, count, probe_type};
@@ -96,7 +96,7 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
             "[a]ccept  [e]dit  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:",
             "[a] 接受  [e] 编辑  [r] 拒绝  [s] 跳过  [u] 撤销  [A] 全部接受  [q] 退出  [?]：",
         ),
-        Subject::Message(_) => word(
+        Subject::Message { .. } => word(
             "[p]araphrase  [k]eep as it is  [s]kip  [u]ndo  [q]uit  [?]:",
             "[p] 改写  [k] 照原样保留  [s] 跳过  [u] 撤销  [q] 退出  [?]：",
         ),
@@ -115,14 +115,14 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
             (_, Some('u')) => return Ok(KeyChoice::Undo),
             (_, Some('q')) => return Ok(KeyChoice::Quit),
             (_, Some('s')) => return Ok(KeyChoice::Skip),
-            (Subject::Probe(_), Some('a')) | (Subject::Message(_), Some('k')) => Some(Decision::Accept),
+            (Subject::Probe(_), Some('a')) | (Subject::Message { .. }, Some('k')) => Some(Decision::Accept),
             (Subject::Probe(_), Some('r')) => Some(Decision::Reject),
             (Subject::Probe(card), Some(digit)) if digit.is_ascii_digit() => {
                 let form = letter.parse().ok().and_then(|number: usize| card.literal_forms.get(number.checked_sub(1)?));
                 form.map(|form| Decision::Edit(form.source.clone()))
             }
             (Subject::Probe(card), Some('e')) => edited_probe(card, console)?.map(Decision::Edit),
-            (Subject::Message(card), Some('p')) => edited_message(card, console)?.map(Decision::Edit),
+            (Subject::Message { text, .. }, Some('p')) => edited_message(text, console)?.map(Decision::Edit),
             _ => None,
         };
         if let Some(decision) = decision {
@@ -175,9 +175,9 @@ fn probe_by_lines(probe: &Probe, console: &Console) -> Result<String, Failure> {
 }
 
 /// The rephrased message; `None` if it is the same or empty.
-fn edited_message(card: &MessageCard, console: &Console) -> Result<Option<String>, Failure> {
+fn edited_message(message: &str, console: &Console) -> Result<Option<String>, Failure> {
     let text = match editor() {
-        Some(editor) => in_editor(&editor, &card.text, ".txt")?,
+        Some(editor) => in_editor(&editor, message, ".txt")?,
         None => {
             let mut lines = Vec::new();
             console.eprint(word("Rephrase it; an empty line ends the text.", "请改写；空行结束。"));
@@ -187,7 +187,7 @@ fn edited_message(card: &MessageCard, console: &Console) -> Result<Option<String
             lines.join("\n")
         }
     };
-    Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty() && *text != card.text.trim()))
+    Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty() && *text != message.trim()))
 }
 
 fn editor() -> Option<String> {
@@ -215,13 +215,13 @@ fn render(card: &Card, progress: &str, console: &Console) -> String {
             let head = say!("{fixture} · {number} of {of} · {}", "{fixture} · {number}/{of} · {}", probe.id);
             format!("\n{}  {progress}\n{}", console.paint(TextStyle::Strong, &head), render_probe(probe, console))
         }
-        Subject::Message(message) => {
+        Subject::Message { message, text, .. } => {
             let head = say!(
                 "{fixture} · {number} of {of} · message {} is in the user's own words",
                 "{fixture} · {number}/{of} · 第 {} 条消息是用户原话",
-                message.message
+                message
             );
-            let text = base::text::shortened(&message.text, SHOWN);
+            let text = base::text::shortened(text, SHOWN);
             format!("\n{}  {progress}\n\n{text}\n", console.paint(TextStyle::Strong, &head))
         }
     }
