@@ -121,6 +121,13 @@ mod tests {
     }
 
     #[test]
+    fn the_list_of_commands_fits_into_80_columns() {
+        let page = help_page(&Cli::command()).to_string();
+        let long: Vec<&str> = page.lines().filter(|line| line.chars().count() > 80).collect();
+        assert_eq!(long, Vec::<&str>::new());
+    }
+
+    #[test]
     fn a_former_word_is_no_command_and_its_successor_is_one() {
         let program = Cli::command();
         let all = leaves(&program, "");

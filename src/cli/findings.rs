@@ -79,7 +79,7 @@ fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
     };
     let more = (alike > 0).then(|| say!("and {alike} like it", "另有 {alike} 个同类"));
     let place = place_of(first).into_iter().chain(more).collect::<Vec<_>>().join(" ");
-    let text = format!("{} {}", console.paint(style, &label), first.message());
+    let text = console.labelled(style, &label, first.message());
 
     match (first.severity(), first.advice()) {
         (Severity::Error, advice) if !place.is_empty() || advice.is_some() => {

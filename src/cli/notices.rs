@@ -97,11 +97,9 @@ fn transfers(summary: &SharedSummary) -> Option<String> {
 
 /// The hosts and programs that a project uses, on one line.
 pub(crate) fn access_line(access: &ExternalAccess, console: &Console) -> String {
-    format!(
-        "{} {}",
-        console.paint(TextStyle::Strong, word("This project", "本项目")),
-        access.lines().join(word("; ", "；"))
-    )
+    let project = console.paint(TextStyle::Strong, word("This project", "本项目"));
+    let access = access.lines().join(word("; ", "；"));
+    say!("{project} {access}", "{project}{access}")
 }
 
 /// The hosts and programs that a project uses, as a list with a heading.

@@ -20,7 +20,7 @@ mod command;
 mod read;
 mod compute;
 
-pub use command::{ListedModules, ListedPackage, ProgramUsage, split_modules};
+pub use command::{ListedModules, ListedPackage, ProgramUsage, reported_usage, split_modules};
 pub use compute::{ReferenceList, compute};
 pub use context::{Context, ContextRef};
 pub use fault::{CompressFault, Warning};

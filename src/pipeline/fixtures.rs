@@ -104,7 +104,10 @@ impl FixtureLoader<'_> {
                 (Some(_), None) => {}
             }
         }
-        self.check_sizes(&sizes);
+        // A run is no review: there the sizes would be news at each start.
+        if self.checks.strict {
+            self.check_sizes(&sizes);
+        }
         (loaded, left_out)
     }
 

@@ -301,10 +301,10 @@ pub(super) fn differences<'c>(
     overall.chain(compared.dimensions.iter().map(|(id, judged)| (tr.dimension_label(id), judged))).chain(needed)
 }
 
-/// Whether a report lists a method among those that changed, because a score or its contexts changed.
+/// Whether a report lists a method among those that changed, because a score, its contexts, its failures or
+/// what is answered changed.
 pub(super) fn is_changed(compared: &MethodComparison) -> bool {
-    let has_recall = compared.needed.as_ref().is_some_and(is_tested);
-    compared.fixtures.tested() > 0 || has_recall || compared.differences.constraints.is_any()
+    compared.is_changed()
 }
 
 fn is_tested(judged: &DifferenceTest) -> bool {

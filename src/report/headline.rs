@@ -59,8 +59,11 @@ fn sentence(result: &MainResult, tr: &Translation) -> String {
         }
         MainResult::Regressed(change) => change_sentence(tr.locale.pick("Regressed", "退步"), change, tr),
         MainResult::Mixed(change) => change_sentence(tr.locale.pick("Mixed", "有升有降"), change, tr),
+        MainResult::NoEvidence(change) if change.methods.is_empty() && change.no_evidence == 0 => {
+            change_sentence(tr.locale.pick("No score changed", "得分无变化"), change, tr)
+        }
         MainResult::NoEvidence(change) => {
-            change_sentence(tr.locale.pick("No evidence of a change", "没有变化的证据"), change, tr)
+            change_sentence(tr.locale.pick("No evidence of a change", "没有证据表明有变化"), change, tr)
         }
         MainResult::Unchanged(change) => change_sentence(
             &tr.locale.pick(
@@ -343,6 +346,10 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
         let names = change.newly_failing.join(", ");
         tr.locale.pick(format!("new failures of {names}"), format!("{names} 有新的失败"))
     });
+    let one_sided = (!change.one_sided.is_empty()).then(|| {
+        let names = change.one_sided.join(", ");
+        tr.locale.pick(format!("only one side has some grades of {names}"), format!("{names} 的部分评分仅一侧有"))
+    });
     let tokens = change.tokens.filter(|tokens| tokens.abs() >= MIN_TOKEN_CHANGE).map(|tokens| {
         let part = percent(tokens.abs());
         let (english, chinese) = if tokens < 0.0 { ("fewer", "减少") } else { ("more", "增加") };
@@ -359,6 +366,7 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
         unconfirmed_losses(change, tr),
         less_reliable,
         newly_failing,
+        one_sided,
         count_methods(
             change.no_evidence,
             ["method without evidence", "methods without evidence"],

@@ -1,9 +1,13 @@
 //! JUnit XML: a test for each method and dimension, for CI systems that show tests.
 //!
-//! A regression by the rules of the gate is a failure, missing cells are an error of `overall`, and a dimension that
-//! was not measured is skipped. Without a baseline no test fails, because no rule says which score is too low.
+//! A regression by the rules of the gate is a failure, also one of a constraint or of the needed-later recall, which have
+//! a test only then. Missing cells are an error of `overall`, and a dimension that was not measured is skipped. Without a
+//! baseline no test fails, because no rule says which score is too low.
+
+use std::collections::BTreeSet;
 
 use super::html::escape;
+use crate::judge::Dimension;
 use crate::results::{MethodSummary, OVERALL, Regression, ScoreEstimate, Summary, regressions};
 use base::locale::word;
 use base::say;
@@ -72,6 +76,7 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<TestCase> {
             result: result(why(worse, Some(method.as_str()), RELIABILITY)),
             output,
         });
+        tests.extend(other_failures(method, worse));
     }
     if comparison.primary.is_some() {
         tests.push(TestCase {
@@ -87,6 +92,22 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<TestCase> {
         });
     }
     tests
+}
+
+/// The regressions of a method that are neither of a score nor of its failures, as that of a constraint.
+fn other_failures(method: &str, worse: &[Regression]) -> Vec<TestCase> {
+    let has_test = |what: &str| {
+        [OVERALL, RELIABILITY].contains(&what) || Dimension::ALL.iter().any(|dimension| dimension.name() == what)
+    };
+    let own = worse.iter().filter(|found| found.method.as_deref() == Some(method) && !has_test(&found.what));
+    let names: BTreeSet<&str> = own.map(|found| found.what.as_str()).collect();
+    let tests = names.into_iter().map(|name| TestCase {
+        class: method.to_owned(),
+        name: name.to_owned(),
+        result: result(why(worse, Some(method), name)),
+        output: String::new(),
+    });
+    tests.collect()
 }
 
 /// The name that the gate has for the failures of a method.

@@ -24,7 +24,7 @@ pub mod html;
 
 /// The version of the report files. It is raised when the same rows, contexts and facts give other report files. Then
 /// chunks of pages are compressed again, and no files of an earlier run are taken over.
-pub const REPORTS: u16 = 7;
+pub const REPORTS: u16 = 8;
 
 pub use breakdowns::FigureTable;
 pub use comparison_notes::note_count;
@@ -34,7 +34,7 @@ pub use junit::junit;
 pub use markdown::markdown;
 pub use numbers::short_time;
 pub use screen::screen;
-pub use styled::{Span, StyledText, TextStyle};
+pub use styled::{Span, StyledText, TextStyle, wrap_lines};
 pub use tables::{comparison_table, reference_table, summary_table};
 pub use translation::{Translation, translation};
 pub use trend::{

@@ -79,6 +79,17 @@ impl StyledText {
     }
 }
 
+/// Breaks the lines of a text that are wider than `width`. What continues a line is indented like its beginning.
+pub fn wrap_lines(text: &str, width: usize) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let indent = " ".repeat(line.chars().take_while(|c| *c == ' ').count());
+        let parts = wrapped(line, width.saturating_sub(indent.len()));
+        lines.extend(parts.into_iter().map(|part| format!("{indent}{part}")));
+    }
+    lines.join("\n")
+}
+
 /// The lines of a text, broken between words and between the characters of Chinese text. A word that is wider than
 /// `width` is a line of its own.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
@@ -316,6 +327,12 @@ mod tests {
             header: ["method", "smallest detectable change", "后续所需之增量", "p"].map(str::to_owned).into(),
             rows: vec![["anchored", "0.42", "0.31", "0.005"].map(cell).into()],
         }
+    }
+
+    #[test]
+    fn lines_are_broken_between_words_and_keep_their_indent() {
+        assert_eq!(wrap_lines("a result\n\n  of two words", 9), "a result\n\n  of two\n  words");
+        assert_eq!(wrap_lines("没有发现压缩。", 8), "没有发现\n压缩。");
     }
 
     #[test]

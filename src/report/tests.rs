@@ -200,6 +200,12 @@ fn the_sentence_names_what_changed_in_both_languages() {
 
 /// The headline of a comparison of two sets of rows; `design` changes the design of both.
 fn sentence_of(judged: &[Row], baseline: &[Row], design: impl Fn(&mut Design)) -> String {
+    let (manifest, summary) = comparison_of(judged, baseline, design);
+    sentence(&manifest, &summary)
+}
+
+/// A comparison of two sets of rows; `design` changes the design of both.
+fn comparison_of(judged: &[Row], baseline: &[Row], design: impl Fn(&mut Design)) -> (Manifest, Summary) {
     let manifest = |label: &str| {
         let mut manifest = manifest(label);
         design(&mut manifest.design);
@@ -208,7 +214,8 @@ fn sentence_of(judged: &[Row], baseline: &[Row], design: impl Fn(&mut Design)) -
     let (a, b) = (of_many(manifest("after"), judged), of_many(manifest("before"), baseline));
     let side = |set| Side { set, method: None };
     let compared = compare(side(&a), side(&b), ComparisonScope::All, &|path, _, _| TextEdit::unknown(path)).unwrap();
-    sentence(&a.manifest, &summarize(&a, Some(compared)))
+    let summary = summarize(&a, Some(compared));
+    (a.manifest, summary)
 }
 
 /// Rows of a constraint that the contexts of `anchored` keep or lose, depending on `class`.
@@ -232,6 +239,30 @@ fn a_lost_constraint_is_in_the_sentence_also_where_no_score_changed() {
     assert!(unjudged.starts_with("Unchanged: the same answers and grades as before; "), "{unjudged}");
     assert!(unjudged.contains("`no new dependency` of anchored may be lost: no judge was asked"), "{unjudged}");
     assert!(!sentence_of(&kept, &kept, |_| ()).contains("constraint"));
+}
+
+#[test]
+fn grades_that_only_one_side_has_are_not_unchanged() {
+    let is_left = |row: &Row| row.method != "anchored" || row.fixture != "proxy";
+    let fewer: Vec<Row> = all_rows(3.1).into_iter().filter(is_left).collect();
+    let english = sentence_of(&fewer, &all_rows(3.1), |_| ());
+    assert_eq!(english, "No score changed; only one side has some grades of anchored; 2 methods unchanged.");
+    let chinese = sentence_of(&fewer, &all_rows(3.1), |design| design.locale = Locale::Zh);
+    assert_eq!(chinese, "得分无变化；anchored 的部分评分仅一侧有；2 个方法无变化。");
+    let (_, summary) = comparison_of(&fewer, &all_rows(3.1), |_| ());
+    let table = comparison_table(&summary.comparison.unwrap(), Locale::En, 100).plain();
+    assert!(table.contains("unchanged (same answers, same grades): full, none"), "{table}");
+}
+
+#[test]
+fn a_lost_constraint_fails_a_junit_test_of_its_own() {
+    let (lost, kept) = (constraint_rows(FactClass::Lost), constraint_rows(FactClass::Answered));
+    let (_, summary) = comparison_of(&lost, &kept, |_| ());
+    let xml = junit(&summary, 1.0);
+    assert!(xml.contains("<testcase classname=\"anchored\" name=\"constraint\">\n      <failure "), "{xml}");
+    assert!(xml.contains("failures=\"1\""), "{xml}");
+    let (_, summary) = comparison_of(&kept, &kept, |_| ());
+    assert!(!junit(&summary, 1.0).contains("constraint"));
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub enum MainResult {
     Regressed(MainChange),
     /// Some methods got better and some worse.
     Mixed(MainChange),
-    /// Something changed, but neither an improvement nor a regression was shown.
+    /// Something changed, if only what fails or is answered, but neither an improvement nor a regression was shown.
     NoEvidence(MainChange),
     /// The same answers with the same grades.
     Unchanged(MainChange),
@@ -99,6 +99,10 @@ pub struct MainChange {
     /// Other methods with a chain that fails now and did not fail in the baseline.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub newly_failing: Vec<String>,
+    /// Other methods of which only one side has the grades of some probes, where nothing else changed or a whole fixture
+    /// cannot be compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub one_sided: Vec<String>,
     /// Constraints of the user that contexts of the baseline have and most of this side lost.
     pub constraints_lost: Vec<ConstraintLoss>,
     /// How many methods changed without a verdict and are not in `methods`.

@@ -259,7 +259,7 @@ impl Executor<'_> {
         ProgramOutput { stdout, started, elapsed, .. }: ProgramOutput,
     ) -> Result<ExecutedOutput, ExecutionError> {
         let output = self.read_output(action, BodyFormat::Local, &stdout);
-        let reported = output.as_ref().ok().and_then(Output::usage);
+        let reported = output.as_ref().map_or_else(|_| compress::reported_usage(&stdout), Output::usage);
         let usage = reported.unwrap_or_default();
         let cost = usage.cost.or_else(|| self.prices.cost(&ModelRef::parse(spec.model.as_deref()?)?, &usage.tokens));
         if reported.is_some() || spec.model.is_some() || !spec.secrets.is_empty() {

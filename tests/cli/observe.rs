@@ -398,6 +398,8 @@ fn eight_sessions_with_controls_on_both_sides_give_a_difference_and_a_placebo() 
     for text in ["8 of 8 counted compactions have a control on both sides", "around turns without a compaction"] {
         assert!(ended.stdout.contains(text), "`{text}`: {}", ended.stdout);
     }
+    let place = |text: &str| ended.stdout.find(text).unwrap_or_else(|| panic!("`{text}`: {}", ended.stdout));
+    assert!(place("Re-reads of unchanged lines: ") < place("session  "), "the result first: {}", ended.stdout);
 }
 
 #[test]

@@ -36,6 +36,24 @@ fn an_edit_is_run_and_compared_and_a_mistake_is_waited_out() {
 }
 
 #[test]
+fn a_round_begins_with_the_sentence_and_fits_on_a_screen() {
+    let project = Project::empty();
+    project.expect(0, "init");
+    let mut running = project.start("run --label a --watch");
+    running.wait_for_words("Ctrl-C ends it");
+    project.edit("prompts/anchored.md", "## Current state\n", "");
+    running.wait_for_words("edited: prompts/anchored.md");
+    running.wait_for_words("Ctrl-C ends it");
+    running.interrupt();
+    let stdout = running.end().stdout;
+    let begin = stdout.find("anchored −").unwrap_or_else(|| panic!("{stdout}"));
+    let before = stdout[..begin].lines().count();
+    let lines: Vec<&str> = stdout.lines().skip(before - 1).collect();
+    assert!(lines[0].starts_with("No evidence of a change: anchored −"), "{stdout}");
+    assert!(lines.len() <= 24, "{} lines: {stdout}", lines.len());
+}
+
+#[test]
 fn all_rounds_share_one_budget() {
     let (server, project) = cached();
     let mut running = project.start("run --label a --runs 1 --watch --max-requests 1");

@@ -68,7 +68,7 @@ fn a_failure_is_shown_with_the_chain_above_it() {
     for words in ["answer failed", "compress", "cached", "failed last time: invalid", "failed: HTTP 400", "not today"] {
         assert!(output.contains(words), "`{words}` is missing in {output}");
     }
-    assert!(output.contains("next: compeval run --label a"), "{output}");
+    assert!(output.contains("next: compeval plan --label a"), "{output}");
     let why = project.expect(0, &format!("{CELL} --json")).json();
     assert_eq!((&why["overall"], &why["keys"]["judge"]), (&json!(null), &json!(null)));
     assert_eq!((&why["chain"][1]["stage"], &why["failure"]["class"]), (&json!("answer"), &json!("invalid")));

@@ -174,11 +174,11 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
     let label = &manifest.label;
     let text = if manifest.outcome != Outcome::Complete {
         let cells: u64 = manifest.design.methods.iter().map(|method| manifest.design.cells_of(method)).sum();
+        // The label alone would select the whole project, which may cost much more than what is missing.
         say!(
-            "`{label}` has {} of {cells} judged cells; `compeval run --label {}` continues it",
-            "`{label}` 的 {cells} 个单元中有 {} 个已评分；`compeval run --label {}` 继续",
-            folder.row_count().unwrap_or_default(),
-            shell_word(label)
+            "`{label}` has {} of {cells} judged cells; a run of the same selection under this label continues it",
+            "`{label}` 的 {cells} 个单元中有 {} 个已评分；以此标签再次运行同样的选择即可继续",
+            folder.row_count().unwrap_or_default()
         )
     } else if let Some(beside) = incomplete_beside(folder) {
         say!(

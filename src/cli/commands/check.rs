@@ -186,15 +186,13 @@ impl CheckResult {
                 word(", ", "，")
             );
         }
-        let valid = console.paint(TextStyle::Good, word("valid:", "有效："));
         let methods = self.pipeline.as_ref().map_or(0, |pipeline| pipeline.methods.len());
         let [fixtures, probes, methods] =
             [(self.fixtures(), Noun::Fixture), (self.probes(), Noun::Probe), (methods, Noun::Method)]
                 .map(|(n, noun)| count(n, noun));
-        say!(
-            "{valid} {fixtures}, {probes}, {methods}, {warnings}",
-            "{valid} {fixtures}，{probes}，{methods}，{warnings}"
-        )
+        let contents =
+            say!("{fixtures}, {probes}, {methods}, {warnings}", "{fixtures}，{probes}，{methods}，{warnings}");
+        console.labelled(TextStyle::Good, word("valid:", "有效："), contents)
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) enum Command {
                       compeval init my-project --empty    for your own sessions"
     )]
     Init(InitArgs),
-    /// Validate the project: pipeline, prompts, fixtures, probe banks. Sends no request
+    /// Validate pipeline, prompts, fixtures and banks; sends no request
     #[command(
         after_help = "Examples:\n  compeval check\n  compeval check --all     each finding at its place\n  compeval check --json    for CI"
     )]
@@ -92,7 +92,7 @@ pub(crate) enum Command {
                       compeval compare new-prompt baseline --html changes.html"
     )]
     Compare(CompareArgs),
-    /// Rewrite report.md and report.html of a result set, or open its page
+    /// Rewrite report.md and report.html of results, or open their page
     #[command(
         after_help = "Examples:\n  compeval report baseline\n  compeval report --open              the newest, in the browser that BROWSER names\n  \
                       compeval report baseline --csv > cells.csv\n  compeval report --reference"
@@ -103,7 +103,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval show config-reverse-proxy\n  compeval show config-reverse-proxy --method anchored --probe port --run 1"
     )]
     Show(ShowArgs),
-    /// Explain a score: the actions that it depends on, and what changed in them
+    /// Explain a score: the actions behind it, and what changed in them
     #[command(after_help = "Examples:\n  compeval why config-reverse-proxy --method anchored --probe port")]
     Why(ShowArgs),
     /// List, remove and protect result sets; show their scores over time
@@ -116,7 +116,7 @@ pub(crate) enum Command {
     /// List, cancel and give up open batches
     #[command(subcommand)]
     Batch(BatchCommand),
-    /// List, inspect, prune, verify and share cached outputs; make a key that signs them
+    /// List, prune, verify and share cached outputs; make a signing key
     #[command(
         subcommand,
         after_help = "Examples:\n  compeval cache stats\n  compeval cache prune --unreachable --dry-run"
@@ -128,12 +128,12 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval fixture import ~/.claude/projects/app/*.jsonl --every-tokens 20000\n  compeval fixture scrub fixtures/session.json"
     )]
     Fixture(FixtureCommand),
-    /// Show what sessions did after the compactions in their logs: re-reads, repeated failures, and what they cost
+    /// Show what sessions in logs did after compactions, and their cost
     #[command(
         after_help = format!("Examples:\n  compeval observe ~/.claude/projects\n  compeval observe ~/.codex/sessions --html worst.html\n  compeval observe ~/.claude/projects --economics\n\n{}", observe::formats_help())
     )]
     Observe(ObserveArgs),
-    /// Generate probe banks
+    /// Generate and review probe banks
     #[command(
         subcommand,
         after_help = "Examples:\n  compeval probes generate\n  compeval probes generate my-session --model openai/gpt-5.2 --max-cost 1"
@@ -160,7 +160,7 @@ pub(crate) enum Command {
         /// The command
         command: Vec<String>,
     },
-    /// Print a shell completion script; it completes labels, fixtures, methods and models, too
+    /// Print a shell completion script that knows labels and models, too
     #[command(
         after_help = "Examples:\n  compeval completions bash > ~/.local/share/bash-completion/completions/compeval"
     )]

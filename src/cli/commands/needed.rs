@@ -22,12 +22,17 @@ pub(crate) fn print_contexts(contexts: &[ContextRow], label: &str, command: &str
         several => {
             console.print(&table(several, console));
             let known = several.iter().filter_map(|row| Some((row, recall_of(row)?)));
-            if let Some((worst, _)) = known.min_by(|(_, a), (_, b)| a.total_cmp(b)) {
-                let [fixture, method] = [&worst.fixture, &worst.method].map(|name| shell_word(name));
-                let place = format!("--method {method} --point {} --run {}", worst.point, worst.run);
+            let worst = known.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(worst, _)| worst);
+            let why = match worst {
+                Some(_) => word("the lowest recall of these", "其中召回最低"),
+                None => word("says why there is no recall", "说明为何没有召回"),
+            };
+            if let Some(row) = worst.or(several.first()) {
+                let [fixture, method] = [&row.fixture, &row.method].map(|name| shell_word(name));
+                let place = format!("--method {method} --point {} --run {}", row.point, row.run);
                 let next = CommandLine::current().of_results().command(&format!("{command} {fixture} {place}"));
                 console.note("");
-                console.next(say!("{next}   (the lowest recall of these)", "{next}   （其中召回最低）"));
+                console.next(say!("{next}   ({why})", "{next}   （{why}）"));
             }
         }
     });

@@ -128,19 +128,20 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
         batches_line(plan).inspect(|line| console.print(line));
         console.print(&render(&plan.forecast, all, console));
         if plan.most_false_facts > 0 && plan.forecast.is_pending() {
-            console.note(&console.labelled(
-                TextStyle::Hint,
-                word("note:", "说明："),
-                false_facts_note(plan.most_false_facts),
-            ));
+            print_note(&false_facts_note(plan.most_false_facts), console);
         }
         if let Some(most) = plan.most_regradings.filter(|most| *most > 0) {
-            console.note(&console.labelled(TextStyle::Hint, word("note:", "说明："), regrading_note(most)));
+            print_note(&regrading_note(most), console);
         }
         if let Some(text) = plan.remote.as_ref().and_then(|remote| remote_note(remote, &plan.forecast)) {
-            console.note(&console.labelled(TextStyle::Hint, word("note:", "说明："), text));
+            print_note(&text, console);
         }
+        console.print(&next_line(&plan.forecast, console));
     });
+}
+
+fn print_note(text: &str, console: &Console) {
+    console.note(&console.prose(&console.labelled(TextStyle::Hint, word("note:", "说明："), text)));
 }
 
 /// The note on requests that check the judges on answers of the run.
@@ -291,15 +292,20 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
         forecast.too_long.iter().take(shown).map(|group| console.paint(TextStyle::Warning, &too_long_line(group))),
     );
     lines.extend(submitted_line(forecast));
-    lines.extend(estimate_line(forecast));
+    lines.extend(estimate_line(forecast).map(|line| console.prose(&line)));
     if all && forecast.estimate.requests > 0 {
         let bound = count(forecast.estimate.requests_worst, Noun::Request);
         lines.push(say!("Upper bound: {bound}, if {}", "上限：{bound}，条件：{}", worst_words(&forecast.worst)));
     }
+    lines.join("\n")
+}
+
+/// The command that runs what was planned.
+fn next_line(forecast: &Forecast, console: &Console) -> String {
     let typed = CommandLine::current().without("dry_run");
     let note = if forecast.is_pending() { "" } else { word("   (everything is cached)", "   （全部已缓存）") };
-    lines.push(format!("{} {}{note}", console.paint(TextStyle::Hint, word("next:", "下一步：")), typed.command("run")));
-    lines.join("\n")
+    let next = format!("{}{note}", typed.command("run"));
+    console.labelled(TextStyle::Hint, word("next:", "下一步："), next)
 }
 
 /// Each group of stale actions with its reason and changes.
@@ -345,7 +351,8 @@ fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
         let more = changed.len().checked_sub(PLACES).filter(|more| *more > 0);
         let more = more.map(|more| say!(" and {more} more", " 等，另有 {more} 处")).unwrap_or_default();
         let places = if shown.is_empty() { shown } else { format!(" ({shown}{more})") };
-        format!("{} {}{places}", count(*actions, Noun::Action), why.words())
+        let actions = count(*actions, Noun::Action);
+        say!("{actions}: {}{places}", "{actions}：{}{places}", why.words())
     });
     let reasons: Vec<String> = reasons.collect();
     (!reasons.is_empty())

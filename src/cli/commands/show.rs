@@ -364,18 +364,15 @@ impl Page<'_> {
                 say!("run {}{by} {score}", "第 {} 次{by} {score}", other.run)
             });
             let others: Vec<String> = others.collect();
-            let _ = writeln!(
-                text,
-                "\n{} {}",
-                self.paint(TextStyle::Dim, word("other grades:", "其他评分：")),
-                others.join(", ")
-            );
+            let label = word("other grades:", "其他评分：");
+            let others = self.console.labelled(TextStyle::Dim, label, others.join(word(", ", "，")));
+            let _ = writeln!(text, "\n{others}");
         }
         let keys = [("compress", row.keys.compress), ("answer", row.keys.answer), ("judge", row.keys.judge)];
         let keys: Vec<String> = keys.iter().map(|(stage, key)| format!("{stage} {}", key.0.short())).collect();
         let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &say!("keys: {}", "键：{}", keys.join(", "))));
         let next = command_for("why", [&row.fixture, &row.method, &row.probe], row.run);
-        let _ = writeln!(text, "{} {next}", self.paint(TextStyle::Hint, word("next:", "下一步：")));
+        let _ = writeln!(text, "{}", self.console.labelled(TextStyle::Hint, word("next:", "下一步："), next));
     }
 }
 

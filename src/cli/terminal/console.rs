@@ -10,7 +10,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
-use crate::report::{StyledText, TextStyle};
+use crate::report::{StyledText, TextStyle, wrap_lines};
 use base::locale::word;
 use base::redaction::redact_bytes;
 use base::say;
@@ -68,6 +68,11 @@ impl Console {
     /// Whether lists leave out what is of less use, so that their lines fit.
     pub(crate) fn is_narrow(&self) -> bool {
         self.width() < NARROW
+    }
+
+    /// Sentences as a terminal shows them: broken between words. A file or a pipe gets whole lines, which scripts search.
+    pub(crate) fn prose(&self, text: &str) -> String {
+        if io::stdout().is_terminal() { wrap_lines(text, self.width()) } else { text.to_owned() }
     }
 
     /// `text` in a style, if colours are wanted.

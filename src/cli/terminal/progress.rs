@@ -80,11 +80,11 @@ impl Progress {
     pub(crate) fn on_event(&self, event: &RunEvent<'_>) {
         self.model.borrow_mut().on_event(event);
         if let RunEvent::BreakerTripped(TrippedBreaker { target, reason, .. }) = event {
-            let mark = self.console.paint(TextStyle::Warning, word("stopped:", "已停止："));
-            self.say(&say!(
-                "{mark} no more calls to {target}, every further call would fail the same way: {reason}",
-                "{mark} 不再调用 {target}，后续调用都会同样失败：{reason}"
-            ));
+            let text = say!(
+                "no more calls to {target}, every further call would fail the same way: {reason}",
+                "不再调用 {target}，后续调用都会同样失败：{reason}"
+            );
+            self.say(&self.console.labelled(TextStyle::Warning, word("stopped:", "已停止："), text));
         }
     }
 

@@ -24,6 +24,8 @@ impl<'h> Column<'h> {
 const GAP: usize = 2;
 /// Words that are longer may be broken.
 const LONGEST_WORD: usize = 28;
+/// Names in the first column that are longer may be broken; a UUID is not.
+const LONGEST_NAME: usize = 36;
 
 /// Lays `rows` out under their headings in at most `width` terminal columns. Figures and words are not broken: columns
 /// that do not fit go on below, beside the first column again.
@@ -39,7 +41,7 @@ pub(crate) fn render_table(
         .map(|(at, column)| least_width(*column, rows.iter().filter_map(|row| row.get(at))))
         .collect();
     // A name is not broken either, unless it is long.
-    let names = rows.iter().filter_map(|row| row.first()).map(|name| name.width().min(LONGEST_WORD) + GAP).max();
+    let names = rows.iter().filter_map(|row| row.first()).map(|name| name.width().min(LONGEST_NAME) + GAP).max();
     if let (Some(first), Some(names)) = (least.first_mut(), names) {
         *first = names.max(*first);
     }

@@ -94,6 +94,12 @@ pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
     Ok(ReturnedContext { context, previous, usage, warnings, is_unchanged, archive: notes })
 }
 
+/// The usage that a program reports, also where the rest of its output is of no use: that was paid for, too.
+pub fn reported_usage(stdout: &[u8]) -> Option<ProgramUsage> {
+    let mut object = parse_object(stdout).ok()?;
+    usage::read(take(&mut object, "usage")?).ok()
+}
+
 fn parse_object(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
     if stdout.iter().all(u8::is_ascii_whitespace) {
         return Err(CompressFault::Empty);
@@ -201,6 +207,13 @@ mod tests {
         assert_eq!(returned.warnings, [Warning::Reported("short of room".into()), Warning::NotCompressed]);
         assert!(message(r#"{"summary":"a","warnings":"x"}"#).contains("`warnings`"));
         assert!(message(r#"{"summary":"a","compressed":"no"}"#).contains("`compressed`"));
+    }
+
+    #[test]
+    fn usage_is_read_where_the_rest_is_of_no_use() {
+        let usage = reported_usage(br#"{"degraded":"no model answered","usage":{"cost":0.5}}"#).expect("a usage");
+        assert_eq!(usage.cost, Some(base::units::Usd(0.5)));
+        assert!(reported_usage(b"Traceback").is_none() && reported_usage(br#"{"usage":{"cost":-1}}"#).is_none());
     }
 
     #[test]

@@ -174,8 +174,11 @@ impl GradedSelfTest<'_> {
         let missed = labelled.iter().filter(|(_, quality, graded)| is_missed(*quality, *graded, right, wrong));
         let misses: Vec<CaseId> = missed.map(|(case, _, _)| case.id.clone()).collect();
         let length_shift = self.length_shift(&[dimension]);
+        // While all that is left is open, the rubric may not measure the dimension at all: what it did not measure in
+        // an answered case is not among these.
+        let is_known = labelled.iter().any(|(_, _, graded)| *graded != Graded::Open);
         let failures: Vec<String> = [
-            spread_failure(right, wrong),
+            spread_failure(right, wrong).filter(|_| is_known),
             misses_failure(misses.len(), labelled.len()),
             length_shift.filter(|shift| shift.abs() > LENGTH_SHIFT + EPSILON).map(|shift| {
                 say!(
@@ -486,6 +489,19 @@ mod tests {
         let grades: Grades = full.iter().map(|(id, grade)| (id.clone(), grade.only(without))).collect();
         let outcome = verdict(test(), &grades);
         assert!(outcome.passed && outcome.dimensions.len() == 5, "{outcome:?}");
+    }
+
+    #[test]
+    fn a_dimension_that_the_rubric_lacks_fails_no_judge_before_the_end() {
+        let only = |d: Dimension| d == Dimension::ArtifactTrail;
+        let full = on_scale(5.0, 3.0, 1.0);
+        let ids: Vec<&CaseId> = test().cases.iter().map(|case| &case.id).collect();
+        for n in 0..=ids.len() {
+            let open: BTreeSet<CaseId> = ids.iter().skip(n).map(|id| (*id).clone()).collect();
+            let answered = ids.iter().take(n).filter_map(|id| Some(((*id).clone(), full.get(id)?.only(only))));
+            let answered: Grades = answered.collect();
+            assert!(!cannot_grade(test(), &answered, &open), "sound after {n}");
+        }
     }
 
     #[test]

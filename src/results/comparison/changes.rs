@@ -36,6 +36,8 @@ pub struct FixtureChanges {
     pub only_judged: Vec<String>,
     /// Cells that only the baseline has, a line for each probe.
     pub only_baseline: Vec<String>,
+    /// Probes all of whose cells only one side has: the other failed, or compressed nothing there.
+    pub one_sided: usize,
 }
 
 impl FixtureChanges {
@@ -166,6 +168,7 @@ impl<'s> ComparedVariants<'s> {
             }
             changes.only_judged.extend(self.one_sided(*probe, own, theirs));
             changes.only_baseline.extend(self.one_sided(*probe, theirs, own));
+            changes.one_sided += usize::from(own.is_empty() != theirs.is_empty());
         }
         for (fixture, common) in fixtures {
             let list = match common {

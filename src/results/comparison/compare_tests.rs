@@ -301,6 +301,20 @@ fn the_gate_names_what_got_worse_in_a_line() {
     assert!(regressions(&compared(&set("a", &A), &set("b", &B))).is_empty());
 }
 
+#[test]
+fn where_no_dimension_is_left_a_change_is_not_measured() {
+    let mut manifest = manifest("a", &[("mine", "command")]);
+    let dimensions = Dimension::ALL.to_vec();
+    manifest.caveats.unqualified.push(UnqualifiedJudge { judge: "judge".into(), dimensions });
+    let unmeasured = gather(manifest, rows("mine", &A));
+    let measures_nothing = |a: &ResultSet, b: &ResultSet| {
+        measures_nothing(&compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap())
+    };
+    assert!(measures_nothing(&unmeasured, &set("b", &B)));
+    assert!(!measures_nothing(&unmeasured, &set("b", &A)), "nothing changed");
+    assert!(!measures_nothing(&set("a", &A), &set("b", &B)));
+}
+
 /// A set whose contexts have or lost a constraint, and whose answers get this grade from a model or from the built-in
 /// rules.
 fn constraint(class: FactClass, grade: f64, is_by_rules: bool) -> ResultSet {
@@ -408,8 +422,42 @@ fn costs_rest_on_the_points_that_both_sides_compressed() {
     assert_eq!(usd(&[("f1", 0.2)], &whole), (0.2, 0.1));
 }
 
+#[test]
+fn new_failures_alone_are_a_change_without_a_difference() {
+    let found = failing_against(&A, &[("f1", 1)], false);
+    let mine = found.methods.get("mine").unwrap();
+    assert!(mine.is_changed() && !mine.has_changed_figures());
+    let set = set("a", &A);
+    let result = main_result(&summarize(&set, Some(found)), &set.manifest);
+    let MainResult::NoEvidence(change) = result else { panic!("no change") };
+    assert_eq!(change.newly_failing, ["mine"]);
+    assert!(change.methods.is_empty() && change.one_sided.is_empty());
+    assert_eq!((change.unchanged, change.no_evidence), (0, 0));
+}
+
+#[test]
+fn grades_that_only_one_side_has_are_a_change() {
+    let whole = set("b", &A);
+    let fewer: Vec<Row> = rows("mine", &A).into_iter().filter(|row| row.fixture != "f2").collect();
+    let fewer = gather(manifest("a", &[("mine", "command")]), fewer);
+    let found = compare(side(&fewer), side(&whole), ComparisonScope::All, &NO_LINES).unwrap();
+    assert_eq!(found.methods.get("mine").unwrap().fixtures.one_sided, 1);
+    let result = main_result(&summarize(&whole, Some(found)), &whole.manifest);
+    let MainResult::NoEvidence(change) = result else { panic!("no change") };
+    assert_eq!((change.one_sided.as_slice(), change.unchanged), (&["mine".to_owned()][..], 0));
+    // A run that only one side has is no such probe.
+    let fewer: Vec<Row> = rows("mine", &A).into_iter().filter(|row| row.run != 3).collect();
+    let found = against(&gather(manifest("a", &[("mine", "command")]), fewer), &whole);
+    assert!(!found.is_changed() && found.fixtures.only_baseline.len() == 4);
+}
+
 /// Compares a side whose method failed these chains with one that failed none.
 fn failing(chains: &[(&str, u32)], deterministic: bool) -> Comparison {
+    failing_against(&B, chains, deterministic)
+}
+
+/// The same against a baseline with these scores.
+fn failing_against(baseline: &[RunScores], chains: &[(&str, u32)], deterministic: bool) -> Comparison {
     let design = |mut manifest: Manifest| {
         manifest.design.methods[0].deterministic = deterministic;
         manifest
@@ -430,7 +478,7 @@ fn failing(chains: &[(&str, u32)], deterministic: bool) -> Comparison {
     broken.failures.extend(chains.iter().map(failure));
     let is_left = |row: &Row| !chains.contains(&(row.fixture.as_str(), row.run));
     let left: Vec<Row> = rows("mine", &A).into_iter().filter(is_left).collect();
-    let whole = gather(design(manifest("b", &[("mine", "command")])), rows("mine", &B));
+    let whole = gather(design(manifest("b", &[("mine", "command")])), rows("mine", baseline));
     compare(side(&gather(broken, left)), side(&whole), ComparisonScope::All, &NO_LINES).unwrap()
 }
 

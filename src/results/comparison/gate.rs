@@ -188,6 +188,12 @@ pub fn underpowered_methods(comparison: &Comparison) -> Vec<(&str, Option<f64>)>
     blind.map(|(method, judged)| (method.as_str(), judged.mdd)).collect()
 }
 
+/// Whether answers changed and no dimension is left to test them in, so that no loss of scores could be seen.
+pub fn measures_nothing(comparison: &Comparison) -> bool {
+    let mut changed = comparison.methods.values().filter(|method| method.fixtures.tested() > 0).peekable();
+    changed.peek().is_some() && changed.all(|method| method.overall.is_none() && method.dimensions.is_empty())
+}
+
 /// Every chain that fails now and did not fail in the baseline, with its method.
 pub fn newly_failing(comparison: &Comparison) -> impl Iterator<Item = (&str, &FailedChain)> {
     comparison.methods.iter().flat_map(|(method, compared)| {

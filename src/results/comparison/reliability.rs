@@ -37,6 +37,13 @@ pub struct Reliability {
     pub newly_failing: Vec<FailedChain>,
 }
 
+impl Reliability {
+    /// Whether anything fails that did not fail in the baseline, with or without a regression.
+    pub fn is_worse(&self) -> bool {
+        self.regressed || !self.newly_failing.is_empty()
+    }
+}
+
 /// A chain that its method failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailedChain {

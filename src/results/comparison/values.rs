@@ -190,6 +190,18 @@ impl MethodComparison {
         self.dimensions.iter_mut().for_each(|(name, test)| take_back(test, regraded.dimension(name)));
     }
 
+    /// Whether anything of it differs from the baseline: a figure, what fails, or what is answered at all.
+    pub fn is_changed(&self) -> bool {
+        self.has_changed_figures() || self.reliability.is_worse() || self.fixtures.one_sided > 0
+    }
+
+    /// Whether its answers, grades, recalls or rules differ from the baseline.
+    pub fn has_changed_figures(&self) -> bool {
+        self.fixtures.tested() > 0
+            || self.needed.as_ref().is_some_and(|test| test.reason != Some(NoEvidenceReason::Unchanged))
+            || self.differences.constraints.is_any()
+    }
+
     /// Whether both sides have a cell, a recall or a constraint in common.
     pub fn has_common_part(&self) -> bool {
         self.fixtures.compared() > 0 || self.needed.is_some() || self.differences.constraints.has_both_denominators()

@@ -7,7 +7,7 @@ use crate::results::files::edits::TextEdit;
 use crate::results::files::manifest::Manifest;
 use crate::results::headline::{AnswererAgreement, ConstraintLoss, EditNote, MainChange, MainResult, MethodChange};
 use crate::results::result_set::level::NEEDED_RECALL;
-use stats::{DifferenceTest, NoEvidenceReason, Verdict};
+use stats::{DifferenceTest, Verdict};
 
 pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainResult {
     let answerers: Vec<&str> = manifest.design.answerers.iter().map(|asked| asked.name.as_str()).collect();
@@ -57,7 +57,7 @@ impl<'c> ComparedMethods<'c> {
                 || compared.needed.as_ref().is_some_and(is_regressed)
                 || compared.constraints_lost.iter().any(|lost| lost.is_confirmed)
         });
-        let is_changed = self.methods.iter().any(|(_, compared)| is_changed(compared));
+        let is_changed = self.methods.iter().any(|(_, compared)| compared.is_changed());
         let is_worse = self.has_verdict(Verdict::Regressed) || is_worse_elsewhere;
         (self.has_verdict(Verdict::Improved), is_worse, is_changed)
     }
@@ -79,10 +79,11 @@ impl<'c> ComparedMethods<'c> {
     fn change(&self, answerers: Option<AnswererAgreement>) -> MainChange {
         let with_verdict: Vec<_> =
             self.tests().filter(|(_, test)| test.verdict != Verdict::NoEvidence).map(|(name, _)| name).collect();
-        let changed: Vec<&String> =
-            self.methods.iter().filter(|(_, compared)| is_changed(compared)).map(|(name, _)| *name).collect();
+        let changed = self.names_of(MethodComparison::is_changed);
+        // A method that only fails where it did not fail before has no difference to show.
+        let with_figures = self.names_of(MethodComparison::has_changed_figures);
         let mut methods = self.worse_elsewhere();
-        let shown = if with_verdict.is_empty() && methods.is_empty() { &changed } else { &with_verdict };
+        let shown = if with_verdict.is_empty() && methods.is_empty() { &with_figures } else { &with_verdict };
         methods
             .extend(self.tests().filter(|(name, _)| shown.contains(name)).map(|(name, test)| self.method(name, test)));
         methods.sort_by(|a, b| {
@@ -90,19 +91,24 @@ impl<'c> ComparedMethods<'c> {
             rank_a.cmp(&rank_b).then(b.difference.abs().total_cmp(&a.difference.abs()))
         });
         let unchanged =
-            (self.methods.iter()).filter(|(_, compared)| compared.has_common_part() && !is_changed(compared)).count();
+            (self.methods.iter()).filter(|(_, compared)| compared.has_common_part() && !compared.is_changed()).count();
         let less_reliable = self.methods.iter().filter(|(_, compared)| compared.reliability.regressed);
         let newly_failing = self
             .methods
             .iter()
             .filter(|(_, compared)| !compared.reliability.regressed && !compared.reliability.newly_failing.is_empty());
+        let one_sided = self.methods.iter().filter(|(_, compared)| {
+            let is_notable = !compared.has_changed_figures() || !compared.fixtures.not_comparable.is_empty();
+            compared.fixtures.one_sided > 0 && is_notable && !compared.reliability.is_worse()
+        });
         MainChange {
             baseline: self.comparison.baseline.clone(),
             mean: self.mean().filter(|mean| self.tests().all(|(_, test)| test.verdict != mean.verdict)),
             less_reliable: less_reliable.map(|(name, _)| (*name).clone()).collect(),
             newly_failing: newly_failing.map(|(name, _)| (*name).clone()).collect(),
+            one_sided: one_sided.map(|(name, _)| (*name).clone()).collect(),
             constraints_lost: self.constraints_lost(),
-            no_evidence: changed.iter().filter(|name| methods.iter().all(|shown| shown.method != ***name)).count(),
+            no_evidence: with_figures.iter().filter(|name| methods.iter().all(|shown| shown.method != ***name)).count(),
             unchanged,
             edit: self.edit(&changed),
             drift_unchecked: self.is_drift_unchecked(&methods),
@@ -112,6 +118,11 @@ impl<'c> ComparedMethods<'c> {
             methods,
             answerers,
         }
+    }
+
+    /// The methods whose comparisons have this property.
+    fn names_of(&self, has_property: impl Fn(&MethodComparison) -> bool) -> Vec<&'c String> {
+        self.methods.iter().filter(|(_, compared)| has_property(compared)).map(|(name, _)| *name).collect()
     }
 
     fn method(&self, name: &str, test: &DifferenceTest) -> MethodChange {
@@ -203,13 +214,6 @@ impl<'c> ComparedMethods<'c> {
 
 fn is_regressed(test: &DifferenceTest) -> bool {
     test.verdict == Verdict::Regressed
-}
-
-/// Whether answers, grades, recalls or rules of a method differ from the baseline.
-fn is_changed(compared: &MethodComparison) -> bool {
-    compared.fixtures.tested() > 0
-        || compared.needed.as_ref().is_some_and(|test| test.reason != Some(NoEvidenceReason::Unchanged))
-        || compared.differences.constraints.is_any()
 }
 
 /// The edit of a text: the first line if lines were only removed or only added, otherwise the first place.

@@ -156,6 +156,16 @@ pub enum DropReason {
 }
 
 impl DropReason {
+    /// The reason without the log's own word for what was expected to be left out, in the language that is printed. What
+    /// is unknown is named.
+    pub fn group(&self) -> String {
+        match self {
+            DropReason::Bookkeeping(_) => say!("bookkeeping of the tool", "工具的内部记录"),
+            DropReason::Injected(_) => say!("text that the tool injected", "工具插入的文字"),
+            other => other.message(),
+        }
+    }
+
     /// The reason in the language that is printed; in JSON it is English.
     pub fn message(&self) -> String {
         match self {
@@ -367,5 +377,17 @@ pub(super) fn expect_format(
     match given.filter(|given| *given != expected) {
         Some(given) => Err(ImportError::OtherFormat { file: file.to_owned(), what, expected, given }),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_that_are_left_out_as_expected_have_one_name_and_unknown_ones_their_own() {
+        let [mode, title] = ["mode", "ai-title"].map(|kind| DropReason::Bookkeeping(kind.to_owned()).group());
+        assert_eq!(mode, title);
+        assert!(DropReason::Unknown("x-ray".to_owned()).group().contains("x-ray"));
     }
 }

@@ -64,6 +64,27 @@ pub struct SessionObservation {
     pub files: Vec<String>,
 }
 
+/// Reads in the windows of the counted compactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountedReads {
+    /// Reads of files that had been read before the compaction.
+    pub of_known_files: usize,
+    /// Those that read lines again that had not changed.
+    pub re_reads: usize,
+}
+
+impl SessionObservation {
+    /// The reads after all counted compactions.
+    pub fn counted_reads(&self) -> CountedReads {
+        let mut reads = CountedReads::default();
+        for one in self.compactions.iter().filter(|one| one.not_counted.is_none()) {
+            reads.of_known_files += one.figures.reads_of_known_files.unwrap_or_default();
+            reads.re_reads += one.figures.re_reads.unwrap_or_default();
+        }
+        reads
+    }
+}
+
 /// Combines sessions, each given with its file. A compaction that several sessions share, because one is a copy of
 /// another, counts in the session where most turns follow it; among equals, in the first file by name.
 pub fn combine(mut sessions: Vec<(String, SessionFindings)>) -> SessionObservation {

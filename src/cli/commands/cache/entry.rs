@@ -182,7 +182,7 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -
             word("made", "产生"),
             say!(
                 "{} ({} ago) in {}{retried}",
-                "{}（{} 前），用时 {}{retried}",
+                "{}（{}前），用时 {}{retried}",
                 time_of(record.created),
                 age(seconds),
                 duration(meta.latency_ms as f64 / 1000.0)

@@ -190,9 +190,7 @@ fn sum_savings(results: &Path, costs: &EntryCosts, console: &Console) -> Option<
                     saved.usd = add_known(saved.usd, not_paid(&manifest, &keys, costs));
                 }
             }
-            Err(error) => {
-                console.note(&format!("{} {error}", console.paint(TextStyle::Warning, word("skipped:", "跳过："))))
-            }
+            Err(error) => console.note(&console.labelled(TextStyle::Warning, word("skipped:", "跳过："), error)),
         }
     }
     (saved.labels > 0).then_some(saved)

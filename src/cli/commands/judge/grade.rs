@@ -31,7 +31,7 @@ pub(crate) struct GradeArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) judge: Option<String>,
     /// Use this model
-    #[arg(long)]
+    #[arg(long, value_name = "MODEL")]
     pub(crate) judge_model: Option<String>,
     #[command(flatten)]
     pub(crate) budget: BudgetArgs,

@@ -45,7 +45,7 @@ pub(crate) enum JudgeCommand {
     )]
     Selftest {
         /// Use this model
-        #[arg(long)]
+        #[arg(long, value_name = "MODEL")]
         judge_model: Option<String>,
         /// Grade the cases of FILE instead: a JSON list of judge requests with labels
         #[arg(long, value_name = "FILE", conflicts_with = "remote")]

@@ -24,6 +24,9 @@ use base::locale::word;
 use base::say;
 use base::units::Usd;
 
+/// Missed cases that are named in a line; JSON has all.
+const CASES_SHOWN: usize = 4;
+
 /// How one judge did, as JSON.
 #[derive(Serialize)]
 struct Tested<'a> {
@@ -132,11 +135,12 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
     });
     let dimensions = render_table(&columns, rows, console.width());
     let judge = console.paint(TextStyle::Strong, tested.judge);
+    // The result first, then the medians that it is made of.
     say!(
-        "{judge} ({}), its medians\n\n{dimensions}\n\n{}\n",
-        "{judge}（{}），中位数\n\n{dimensions}\n\n{}\n",
+        "{judge} ({})\n{}\n\n{dimensions}\n",
+        "{judge}（{}）\n{}\n\n{dimensions}\n",
         tested.model,
-        outcome(tested, console)
+        console.prose(&outcome(tested, console))
     )
 }
 
@@ -178,18 +182,20 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
                     result.failures.join(word("; ", "；"))
                 ));
             }
-            let cases: Vec<&str> = result.misses.iter().map(|case| case.0.as_str()).collect();
-            if !cases.is_empty() {
-                lines.push(say!(
-                    "  {} missed: {}",
-                    "  {} 误判：{}",
-                    dimension_name(result.dimension),
-                    cases.join(", ")
-                ));
-            }
+            lines.extend(missed_line(result));
         }
     }
     lines.join("\n")
+}
+
+/// The first cases that the judge missed in a dimension; JSON has all.
+fn missed_line(result: &DimensionResult) -> Option<String> {
+    let mut cases: Vec<String> = result.misses.iter().take(CASES_SHOWN).map(|case| case.0.clone()).collect();
+    if let Some(more @ 1..) = result.misses.len().checked_sub(CASES_SHOWN) {
+        cases.push(say!("{more} more", "另有 {more} 例"));
+    }
+    let (name, cases) = (dimension_name(result.dimension), cases.join(word(", ", "、")));
+    (!cases.is_empty()).then(|| say!("  {name} missed: {cases}", "  {name} 误判：{cases}"))
 }
 
 /// Whether the judge gave no reply at all.

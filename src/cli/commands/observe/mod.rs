@@ -262,25 +262,22 @@ fn worst_first(observation: &SessionObservation) -> Vec<usize> {
 }
 
 fn describe(observation: &SessionObservation, worst: &[usize], others: usize, console: &Console) -> String {
-    let mut paragraphs = vec![counts(observation, others)];
+    let counts = counts(observation, others);
     if observation.compactions.is_empty() {
-        paragraphs.push(looked_for(observation));
-        return paragraphs.join("\n\n");
+        return console.prose(&format!("{counts}\n\n{}", looked_for(observation)));
     }
+    // The result first, then what it is made of.
+    let mut paragraphs = vec![console.prose(&format!("{counts}\n{}", compared(observation)))];
     paragraphs.push(table(observation, worst, console));
-    paragraphs.extend(reasons(observation));
-    paragraphs.push(compared(observation));
-    paragraphs.extend(quotations(observation));
+    paragraphs.extend([reasons(observation), quotations(observation)].iter().flatten().map(|text| console.prose(text)));
     paragraphs.join("\n\n")
 }
 
 fn counts(observation: &SessionObservation, others: usize) -> String {
     let copies = observation.sessions.iter().filter(|session| session.copy_of.is_some()).count();
-    let mut text = format!(
-        "{}, {}",
-        count(observation.sessions.len(), Noun::Session),
-        count(observation.compactions.len(), Noun::Compaction),
-    );
+    let sessions = count(observation.sessions.len(), Noun::Session);
+    let compactions = count(observation.compactions.len(), Noun::Compaction);
+    let mut text = say!("{sessions}, {compactions}", "{sessions}，{compactions}");
     if copies > 0 {
         text.push_str(&say!("; {} counted once", "；{} 只计一次", count(copies, Noun::CopiedSession)));
     }
@@ -370,20 +367,17 @@ fn reasons(observation: &SessionObservation) -> Option<String> {
 }
 
 fn compared(observation: &SessionObservation) -> String {
-    let counted = observation.compactions.iter().filter(|one| one.not_counted.is_none());
-    let re_reads: usize = counted.clone().filter_map(|one| one.figures.re_reads).sum();
-    let reads: usize = counted.filter_map(|one| one.figures.reads_of_known_files).sum();
-    let coverage = observation.coverage;
+    let (reads, coverage) = (observation.counted_reads(), observation.coverage);
     let mut lines = vec![
         say!(
             "Re-reads of unchanged lines: {} of {} of files read before, in the windows of counted compactions.",
-            "对未变行的重读：{}，共 {} 读取此前读过的文件（计入的压缩的窗口内）。",
-            re_reads,
-            count(reads, Noun::Read),
+            "对未变行的重读：{} 次；读过的文件共有 {}（在计入的压缩的窗口内）。",
+            reads.re_reads,
+            count(reads.of_known_files, Noun::Read),
         ),
         say!(
             "{} of {} have a control on both sides.",
-            "{}（共 {}）两侧都有对照。",
+            "{1}中有 {0} 次两侧都有对照。",
             coverage.with_controls,
             count(coverage.counted, Noun::CountedCompaction)
         ),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::draft::{BankDraft, PointDraft};
 use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, budget_message};
-use crate::cli::format::{Noun, cost, count};
+use crate::cli::format::{Noun, cost, count, probe_type};
 use crate::cli::screen::RunLog;
 use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
@@ -34,7 +34,7 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
         let cost = cost(report.budget.spent().usd);
         console.note(&say!(
             "{executed} asked now of {} ({cost}), {cached} from the cache",
-            "本次询问 {executed} 个，共 {}（{cost}），{cached} 个来自缓存",
+            "本次询问 {executed} 次，由 {} 作答（{cost}），{cached} 次来自缓存",
             report.generator
         ));
     });
@@ -103,13 +103,13 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
     let mut shortages = Vec::new();
     for point in &draft.points {
         let Some(verified) = &point.verified else { continue };
-        let missing: Vec<&str> = verified.missing.iter().map(|kind| kind.name()).collect();
+        let missing: Vec<&str> = verified.missing.iter().map(|kind| probe_type(*kind)).collect();
         if !missing.is_empty() {
             shortages.push(say!(
                 "point {} has no probe of type {}",
                 "压缩点 {} 没有{}类问题",
                 point.number,
-                missing.join(", ")
+                missing.join(word(", ", "、"))
             ));
         }
     }

@@ -45,7 +45,8 @@ pub(super) fn print_summary(
     lines.for_each(|line| console.print(&line));
     let notes = note_count(summary, manifest);
     let counted = locale.pick(count(notes, Noun::Note), format!("{notes} 条说明"));
-    let notes = if all || notes == 0 { String::new() } else { format!(" · {counted} (--all)") };
+    let where_all = locale.pick(" (--all)", "（--all）");
+    let notes = if all || notes == 0 { String::new() } else { format!(" · {counted}{where_all}") };
     let label = console.paint(TextStyle::Strong, &manifest.label);
     console.print(&format!("{label} · {}{notes}", totals(manifest)));
     print_report_path(folder, locale, console);
@@ -79,8 +80,8 @@ pub(super) fn print_totals(manifest: &Manifest, folder: &ResultsFolder, console:
 }
 
 fn print_report_path(folder: &ResultsFolder, locale: Locale, console: &Console) {
-    let word = console.paint(TextStyle::Dim, locale.pick("report:", "报告："));
-    console.print(&format!("{word} {}", folder.file(names::HTML).display()));
+    let page = folder.file(names::HTML);
+    console.print(&console.labelled(TextStyle::Dim, locale.pick("report:", "报告："), page.display()));
 }
 
 /// What a part did, as JSON.

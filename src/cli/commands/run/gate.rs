@@ -4,7 +4,8 @@ use super::args::RunArgs;
 use crate::cli::failure::Exit;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{
-    Comparison, Summary, drifted_losses, newly_failing, regressions, unconfirmed_losses, underpowered_methods,
+    Comparison, Summary, drifted_losses, measures_nothing, newly_failing, regressions, unconfirmed_losses,
+    underpowered_methods,
 };
 use base::locale::word;
 use base::say;
@@ -18,6 +19,14 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
         let why = word(
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)",
             "full 与 none 的得分相差不到 1.0，无法看出退步（报告说明原因）",
+        );
+        console.error(word("gate refused:", "门禁无法判断："), why);
+        return Exit::Error;
+    }
+    if args.comparison.fail_on_regression && !is_worse && measures_nothing(comparison) {
+        let why = word(
+            "answers changed and no dimension is left to compare, so no regression could be seen (the report says why)",
+            "回答有变化，但没有可比较的维度，无法看出退步（报告说明原因）",
         );
         console.error(word("gate refused:", "门禁无法判断："), why);
         return Exit::Error;

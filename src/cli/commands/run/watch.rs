@@ -21,8 +21,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::compress::Strategy;
 use crate::evaluation::{Event, Request, evaluate, text_edits_in};
 use crate::pipeline::Pipeline;
-use crate::report::comparison_table;
-use crate::results::{Comparison, ComparisonScope, ResultSet, Side, compare, open_results};
+use crate::results::{Comparison, ComparisonScope, ResultSet, Side, compare, open_results, summarize};
 use base::locale::word;
 use base::say;
 
@@ -39,7 +38,7 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
     files.follow(&pipeline);
     let mut last: Option<ResultSet> = None;
     loop {
-        // Later runs show what changed; the whole table is in the report.
+        // Later runs show what changed; all methods are in the report.
         let summary = if last.is_some() { console.silenced() } else { *console };
         let mut screen = Screen::new(&summary);
         let ended = args.request(common, &screen, &summary).and_then(|request| {
@@ -56,7 +55,7 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
         limits = screen.left_of(limits);
         match ended {
             Ok(Exit::Interrupted) => return Ok(Exit::Interrupted),
-            Ok(_) => last = print_round(&pipeline, &label, last, console),
+            Ok(_) => last = print_round(&pipeline, &label, last, args.comparison.all, console),
             Err(failure) if last.is_none() => return Err(failure),
             Err(failure) => drop(failure.report(console)),
         }
@@ -75,8 +74,15 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
     }
 }
 
-/// Prints what changed against the last results, and returns those that the label has now.
-fn print_round(pipeline: &Pipeline, label: &str, last: Option<ResultSet>, console: &Console) -> Option<ResultSet> {
+/// Prints what changed against the last results, on one screen or in every table, and returns those that the label has
+/// now.
+fn print_round(
+    pipeline: &Pipeline,
+    label: &str,
+    last: Option<ResultSet>,
+    all: bool,
+    console: &Console,
+) -> Option<ResultSet> {
     let read = open_results(&pipeline.results, label).map_err(Failure::from);
     let read = read.and_then(|folder| Ok((ResultSet::read(&folder)?, folder)));
     let (now, folder) = match read {
@@ -105,8 +111,7 @@ fn print_round(pipeline: &Pipeline, label: &str, last: Option<ResultSet>, consol
         }
         Ok(comparison) => {
             let comparison = Comparison { baseline: word("the last run", "上次运行").to_owned(), ..comparison };
-            let table = comparison_table(&comparison, now.manifest.design.locale.of_report(), console.width());
-            console.print(&console.styled(&table));
+            finish::print_results(&summarize(&now, Some(comparison)), &now.manifest, all, console);
         }
         Err(refusal) => console.note(&say!("Not compared with the last run: {refusal}", "未与上次运行比较：{refusal}")),
     }
@@ -115,7 +120,10 @@ fn print_round(pipeline: &Pipeline, label: &str, last: Option<ResultSet>, consol
 }
 
 fn is_unchanged(comparison: &Comparison) -> bool {
-    comparison.methods.values().all(|method| method.fixtures.tested() == 0 && method.fixtures.compared() > 0)
+    comparison.methods.values().all(|method| {
+        let is_same = method.fixtures.tested() == 0 && method.fixtures.one_sided == 0;
+        is_same && method.fixtures.compared() > 0 && !method.reliability.is_worse()
+    })
 }
 
 /// When a file was written, and its length; `None` where there is none.

@@ -173,7 +173,8 @@ fn explanation(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>], console: &C
         lines.push(String::new());
         lines.extend(step_lines(step, point.0, console));
     }
-    lines.push(format!("\n{} {}", console.paint(TextStyle::Hint, word("next:", "下一步：")), next(subject, steps)));
+    let next = console.labelled(TextStyle::Hint, word("next:", "下一步："), next(subject, steps));
+    lines.push(format!("\n{next}"));
     lines.join("\n")
 }
 
@@ -182,8 +183,9 @@ fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
     let CellCoordinate { fixture, method, run, probe, .. } = &subject.place;
     let is_stale = steps.iter().any(|step| matches!(step.state, StepState::Stale(_)));
     match probe {
+        // A plan first: the label alone selects the whole project.
         _ if subject.failure.is_some() => {
-            CommandLine::current().of_project().with_label(&subject.manifest.label).command("run")
+            CommandLine::current().of_project().with_label(&subject.manifest.label).command("plan")
         }
         Some(probe) if !is_stale => command_for("show", [fixture, method, probe], *run),
         _ => CommandLine::current().of_project().command("plan"),
@@ -200,11 +202,11 @@ fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String
         console.paint(TextStyle::Strong, &format!("{}{at}", step.stage.name())),
         console.paint(TextStyle::Dim, &key),
         console.paint(style, state_word(&step.state)),
-        console.paint(TextStyle::Dim, &format!("({meaning})")),
+        console.paint(TextStyle::Dim, &say!("({meaning})", "（{meaning}）")),
     )];
     if let Some(StepDifference { explained, files }) = differs {
-        let changed = explained.changed.join("; ");
-        let colon = if changed.is_empty() { "" } else { ": " };
+        let changed = explained.changed.join(word("; ", "；"));
+        let colon = if changed.is_empty() { "" } else { word(": ", "：") };
         lines.push(format!("  {}{colon}{changed}", console.paint(style, explained.why.words())));
         for (file, hunks) in files {
             lines.push(console.paint(TextStyle::Dim, &format!("    {file}")));
@@ -212,11 +214,8 @@ fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String
         }
     }
     if let Some(failure) = step.failure {
-        lines.push(format!(
-            "  {} {}",
-            console.paint(TextStyle::Bad, word("failed:", "失败：")),
-            failure.message_with_hint()
-        ));
+        let failed = console.labelled(TextStyle::Bad, word("failed:", "失败："), failure.message_with_hint());
+        lines.push(format!("  {failed}"));
     }
     match &step.entry {
         Some((record, meta)) => {

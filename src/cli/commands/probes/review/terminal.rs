@@ -123,7 +123,12 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
             }
             (Subject::Probe(card), Some('e')) => edited_probe(card, console)?.map(Decision::Edit),
             (Subject::Message { text, .. }, Some('p')) => edited_message(text, console)?.map(Decision::Edit),
-            _ => None,
+            _ => {
+                let unknown =
+                    word("None of these; `?` lists what each key does.", "没有这个选择；`?` 列出各键的作用。");
+                console.eprint(unknown);
+                None
+            }
         };
         if let Some(decision) = decision {
             return Ok(KeyChoice::Decide(decision));
@@ -243,7 +248,8 @@ fn render_probe(probe: &ProbeCard, console: &Console) -> String {
         probe.reference_answer.iter().map(|answer| say!("  reference answer: {answer}", "  参考答案：{answer}")),
     );
     for finding in &probe.findings {
-        lines.push(format!("  {} {finding}", console.paint(TextStyle::Warning, word("check:", "请核对："))));
+        let finding = console.labelled(TextStyle::Warning, word("check:", "请核对："), finding);
+        lines.push(format!("  {finding}"));
     }
     lines.join("\n") + "\n"
 }
