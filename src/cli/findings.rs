@@ -124,7 +124,11 @@ fn pattern(problem: &Problem) -> String {
 /// Faults in files, each with its place, as miette draws them.
 pub(crate) fn render(problems: &Problems, console: &Console) -> String {
     let theme = if console.colors { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-    let handler = GraphicalReportHandler::new_themed(theme).with_width(console.width()).with_links(false);
+    let handler = GraphicalReportHandler::new_themed(theme)
+        .with_width(console.width())
+        .with_links(false)
+        // a name such as `format-function` stays in one piece
+        .with_word_splitter(textwrap::WordSplitter::NoHyphenation);
     let mut text = String::new();
     for (problem, alike) in group_repeated(&problems.0) {
         if handler.render_report(&mut text, &problem.drawn(console.width())).is_err() {
@@ -210,6 +214,14 @@ mod tests {
     2 │ 22]
       ╰────
     "#);
+    }
+
+    #[test]
+    fn names_with_hyphens_are_not_broken() {
+        let error = Problem::error("`format-function` ".repeat(40)).help("see `another-long-name` ".repeat(40));
+        let common = <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
+        let text = render(&Problems(vec![error]), &Console::new(&common));
+        assert!(text.lines().count() > 10 && text.lines().all(|line| !line.trim_end().ends_with('-')), "{text}");
     }
 
     #[test]

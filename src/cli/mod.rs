@@ -51,6 +51,7 @@ pub fn main() -> u8 {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) if error.kind() == ErrorKind::InvalidSubcommand => return refuse_command(&error),
+        Err(error) if error.kind() == ErrorKind::MissingSubcommand => return without_command(&error),
         Err(error) if error.kind() == ErrorKind::UnknownArgument && former_flag(&typed_words()).is_some() => {
             Console::plain().eprint(&format!("error: {}", former_flag(&typed_words()).unwrap_or_default()));
             return Exit::BadInput.code();
@@ -138,15 +139,36 @@ fn refuse_command(error: &clap::Error) -> u8 {
     Exit::BadInput.code()
 }
 
-/// Prints an introduction, for `compeval` without arguments where there is no project yet.
+/// What to print for global flags without a command: the introduction where they name no project, else clap's error.
+fn without_command(error: &clap::Error) -> u8 {
+    let matches = program().ignore_errors(true).try_get_matches_from(std::env::args_os());
+    let matches = matches.ok().filter(|matches| matches.subcommand_name().is_none());
+    let common = matches.and_then(|matches| Common::from_arg_matches(&matches).ok()).filter(|common| !common.json);
+    if let Some(common) = common
+        && find_pipeline(&folder(&common), common.config.as_deref()).is_err()
+    {
+        choose_language(&common);
+        return introduce();
+    }
+    // Without a standard error there is nobody to tell.
+    let _ = error.print();
+    Exit::BadInput.code()
+}
+
+/// Prints an introduction, for `compeval` without a command where there is no project yet.
 fn introduce() -> u8 {
-    Console::plain().print(
+    Console::plain().print(word(
         "compeval measures whether an agent can still do its work after its history was compressed.\n\
          There is no project here. Try:\n\n  \
          compeval init               write a sample project that runs offline\n  \
          compeval run                run it and print the scores\n\n\
          `compeval --help` lists all commands.",
-    );
+        "compeval 衡量智能体在历史被压缩之后能否继续工作。\n\
+         此处没有项目。请试：\n\n  \
+         compeval init --locale zh   写出可离线运行的示例项目\n  \
+         compeval run                运行并显示得分\n\n\
+         `compeval --help` 列出所有命令。",
+    ));
     Exit::Done.code()
 }
 

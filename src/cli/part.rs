@@ -138,6 +138,12 @@ pub(crate) fn print_coverage(outcome: &EvaluationOutcome, coverage: &MergeCovera
         console.eprint(&console.labelled(TextStyle::Hint, word("hint:", "提示："), merge_advice(outcome, coverage)));
         // The merge asks no model: what is pending in it is missing.
         exit = if exit == Exit::Pending { Exit::Incomplete } else { exit.and(Exit::Incomplete) };
+    } else if let Some(command) = part_command(coverage) {
+        let text = say!(
+            "no cell is missing without them; to count what they pay, run {command}, then merge again",
+            "没有它们也不缺单元；如需计入其花费，请运行 {command}，然后再次合并"
+        );
+        console.note(&console.labelled(TextStyle::Hint, word("hint:", "提示："), text));
     }
     let caveats = &outcome.manifest.caveats;
     if !caveats.weak_judges.is_empty() && !caveats.allow_weak_judge {
@@ -166,23 +172,28 @@ fn list_numbers(parts: &[PartNumber]) -> String {
 
 /// What to do about missing cells.
 fn merge_advice(outcome: &EvaluationOutcome, coverage: &MergeCoverage) -> String {
-    let typed = CommandLine::current().without("parts");
-    let rest = typed.clone().command("run");
-    let unfinished = coverage.unfinished();
-    let Some(first) = unfinished.first() else {
+    let rest = CommandLine::current().without("parts").command("run");
+    let Some(command) = part_command(coverage) else {
         let label = &outcome.manifest.label;
         return say!(
             "no part of `{label}` is missing; `{rest}` asks for what its parts left out",
             "`{label}` 不缺分片；`{rest}` 补做各分片遗漏的部分"
         );
     };
-    let command = typed.with("part", &format!("--part {first}")).command("run");
+    say!(
+        "{command}, then merge again; or run what is left in one process: {rest}",
+        "{command}，然后再次合并；或在一个进程中运行剩余部分：{rest}"
+    )
+}
+
+/// The command that runs the first unfinished part, and how the engine starts all of them; `None` if there is none.
+fn part_command(coverage: &MergeCoverage) -> Option<String> {
+    let unfinished = coverage.unfinished();
+    let first = unfinished.first()?;
+    let command = CommandLine::current().without("parts").with("part", &format!("--part {first}")).command("run");
     let again = coverage.engine.and_then(|engine| engine.start_again(&unfinished));
     let again = again.map(|again| say!(" (of all: {again})", "（全部：{again}）")).unwrap_or_default();
-    say!(
-        "{command}{again}, then merge again; or run what is left in one process: {rest}",
-        "{command}{again}，然后再次合并；或在一个进程中运行剩余部分：{rest}"
-    )
+    Some(format!("{command}{again}"))
 }
 
 #[cfg(test)]

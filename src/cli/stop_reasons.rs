@@ -71,7 +71,7 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
 }
 
 fn warn_stopped(console: &Console, why: &str) {
-    console.warn(word("stopped:", "已停止："), why);
+    console.eprint(&console.labelled_prose(TextStyle::Warning, word("stopped:", "已停止："), why));
 }
 
 /// Prints which batches are open, and how far they are.
@@ -112,10 +112,10 @@ fn print_weak_judges(
             (word("stopped:", "已停止："), word("--allow-weak-judge continues anyway", "--allow-weak-judge 可照常继续"))
         }
     };
-    console.eprint(&format!("{} {text}; {then}", console.paint(TextStyle::Warning, mark)));
+    console.eprint(&console.labelled_prose(TextStyle::Warning, mark, format_args!("{text}; {then}")));
     for judge in judges {
         for weakness in weaknesses.get(judge).into_iter().flatten() {
-            console.eprint(&format!("  {judge}: {weakness}"));
+            console.eprint(&console.prose(&format!("  {judge}: {weakness}")));
         }
     }
 }

@@ -148,10 +148,25 @@ fn summary_before(bytes: &[u8]) -> Result<String, CompressFault> {
     Ok(messages.into_iter().next().map(|message| message.content).unwrap_or_default())
 }
 
-/// The text inside the last `<tag>` of a reply.
+/// The text inside the last `<tag>` of a reply, with the tags of the same name that are nested in it. Where tags do not
+/// match, as where a reply writes about them, it is what follows the last one that opens.
 fn inside<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
-    let (_, rest) = text.rsplit_once(&format!("<{tag}>"))?;
-    rest.split_once(&format!("</{tag}>")).map(|(inside, _)| inside)
+    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    let (_, rest) = text.rsplit_once(&open)?;
+    let (innermost, _) = rest.split_once(&close)?;
+    let (mut opened, mut last) = (Vec::new(), None);
+    for (at, _) in text.match_indices('<') {
+        let (_, rest) = text.split_at(at);
+        if rest.starts_with(&open) {
+            opened.push(at + open.len());
+        } else if rest.starts_with(&close) {
+            last = opened.pop().map(|from| from..at);
+        }
+    }
+    let outermost = last.and_then(|span| text.get(span)).unwrap_or(innermost);
+    // Some models write the tags twice.
+    let is_doubled = outermost.trim() == format!("{open}{innermost}{close}");
+    Some(if is_doubled { innermost } else { outermost })
 }
 
 /// A reply's summary: trimmed, and out of the code fence that some models put around all they write.
@@ -169,4 +184,28 @@ fn summary_of(text: &str) -> Result<&str, CompressFault> {
 fn bound(reply: &Completion, text: Option<&str>) -> Result<(Context, Option<Arc<str>>), CompressFault> {
     let items: Arc<str> = reply.items.as_deref().ok_or(CompressFault::NoItems)?.into();
     Ok((Context::Bound { items: items.clone(), text: text.map(str::to_owned) }, Some(items)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_that_is_nested_in_the_summary_does_not_end_it() {
+        let nested = "Files.\n<details><summary>Click</summary>a.rs</details>\nNext: b.rs";
+        let cases = [
+            (format!("<summary>{nested}</summary>"), Some(nested)),
+            (format!("<summary>draft</summary> again: <summary>{nested}</summary> done"), Some(nested)),
+            (format!("I will use <summary> tags. <summary>{nested}</summary>"), Some(nested)),
+            ("<summary>draft</summary><summary>last</summary>".to_owned(), Some("last")),
+            ("I will use <summary> tags. <summary>S</summary>".to_owned(), Some("S")),
+            ("<summary>S</summary> That was </summary>.".to_owned(), Some("S")),
+            ("<summary>\n<summary>S</summary>\n</summary>".to_owned(), Some("S")),
+            ("<summary>draft</summary> and <summary>cut".to_owned(), None),
+            ("</summary> no summary".to_owned(), None),
+        ];
+        for (reply, expected) in cases {
+            assert_eq!(inside(&reply, "summary"), expected, "{reply}");
+        }
+    }
 }

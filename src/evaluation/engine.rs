@@ -46,6 +46,8 @@ pub struct EngineOptions {
     pub shared: Option<SharedCache>,
     /// Whether to report the hosts and programs that the project uses, unless they were reported before.
     pub reports_access: bool,
+    /// Whether probes are generated: their models are reported, too.
+    pub generates: bool,
     /// Receives requests to stop; with `None` there are none.
     pub stop: Option<watch::Receiver<StopRequest>>,
     /// Counts the requests that are sent.
@@ -144,7 +146,9 @@ pub fn with_engine<T>(
 ) -> Result<T, EvaluationError> {
     let pipeline = started.pipeline;
     if options.reports_access && !options.offline {
-        report_access(pipeline, store, listening);
+        let access = ExternalAccess::from_pipeline(pipeline);
+        let access = if options.generates { access.with_generators(pipeline) } else { access };
+        report_access(&access, store, listening);
     }
     let hidden = store.trust_only(&options.trusted)?;
     if hidden > 0 {
@@ -216,11 +220,10 @@ async fn work_and_report<T>(
 
 /// Reports which hosts and programs the project uses, unless the same list was reported before, which the cache
 /// records.
-fn report_access(pipeline: &Pipeline, store: &Store, listening: &Listening<'_>) {
-    let access = ExternalAccess::from_pipeline(pipeline);
+fn report_access(access: &ExternalAccess, store: &Store, listening: &Listening<'_>) {
     if !access.is_empty() && store.read_memo(&access.digest()).is_none() {
         store.keep_memo(access.digest(), b"shown");
-        listening.report(&Event::Access(&access));
+        listening.report(&Event::Access(access));
     }
 }
 

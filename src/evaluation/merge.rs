@@ -11,6 +11,7 @@ use crate::action::StageName;
 use crate::parts::{Assignment, Engine, PartNumber};
 use crate::pipeline::Pipeline;
 use crate::results::{Design, DesignChange, ForecastTotals, Label, Manifest, MergedPart, Outcome, Unused};
+use base::clock::moment;
 use base::say;
 use base::units::{Usage, Usd, add_known};
 use store::remote::{FoundRecord, SharedSummary};
@@ -135,13 +136,13 @@ impl Merge {
     }
 }
 
-/// Whether two runs of a part overlapped in time. Times are RFC 3339 in UTC, so they sort as texts.
+/// Whether two runs of a part overlapped in time.
 fn overlap(one: &Manifest, other: &Manifest) -> bool {
     ends_after_start_of(one, other) && ends_after_start_of(other, one)
 }
 
 fn ends_after_start_of(one: &Manifest, other: &Manifest) -> bool {
-    one.ended.as_ref().is_none_or(|ended| *ended > other.started)
+    one.ended.as_ref().is_none_or(|ended| moment(ended) > moment(&other.started))
 }
 
 /// How the design of a part differs from the project's current design; empty if only names and orders differ.
@@ -161,7 +162,7 @@ fn add_parts(manifest: &mut Manifest, parts: &[&Manifest]) {
     manifest.unused = Unused { usd: Some(Usd(0.0)), ..Unused::default() };
     parts.iter().for_each(|part| manifest.add_spending(part));
     manifest.saved_by_prompt_cache = parts.iter().fold(Usd(0.0), |all, part| all + part.saved_by_prompt_cache);
-    if let Some(started) = parts.iter().map(|part| &part.started).min() {
+    if let Some(started) = parts.iter().map(|part| &part.started).min_by_key(|started| moment(started)) {
         manifest.started.clone_from(started);
     }
     manifest.forecast = parts.iter().map(|part| part.forecast).reduce(both_forecasts).flatten();
@@ -201,4 +202,21 @@ fn both_forecasts(a: Option<ForecastTotals>, b: Option<ForecastTotals>) -> Optio
         usd: add_known(a.usd, b.usd),
         seconds: a.seconds.max(b.seconds),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::fakes::design;
+
+    #[test]
+    fn runs_overlap_by_their_times_and_not_by_the_texts_of_these() {
+        let run = |started: &str, ended: &str| Manifest {
+            ended: Some(ended.to_owned()),
+            ..Manifest::begin("a", started, design(&[("mine", "extract")], &[("f", 1)], 1))
+        };
+        let first = run("2026-01-02T03:04:00Z", "2026-01-02T03:04:05Z");
+        assert!(!overlap(&first, &run("2026-01-02T03:04:05.5Z", "2026-01-02T03:04:09Z")));
+        assert!(overlap(&first, &run("2026-01-02T03:04:04.5Z", "2026-01-02T03:04:09Z")));
+    }
 }

@@ -23,7 +23,7 @@ pub use score::{CriterionScore, DimensionScores, OffScale, Score, dimension_scor
 pub use selftest::{
     Case, CaseId, CaseKind, DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MAX_PADDING, MIN_SPREAD, Quality,
     SELFTEST_CASES, SelfTest, SelfTestDesign, SelfTestVerdict, allowed_misses, allowed_misses_in_all, cannot_grade,
-    draw_selftest, read_selftest, verdict,
+    draw_selftest, read_selftest, verdict, verdict_without,
 };
 
 use crate::action::Template;

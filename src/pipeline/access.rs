@@ -45,12 +45,12 @@ pub fn asked_models<'m>(models: impl Iterator<Item = &'m ModelUse>) -> impl Iter
 }
 
 impl ExternalAccess {
+    /// What a run of this pipeline reaches. It asks no generator of probes.
     pub fn from_pipeline(pipeline: &Pipeline) -> ExternalAccess {
         let models = pipeline.methods.iter().filter_map(|method| method.strategy.model());
         let models = models
             .chain(pipeline.answerers.iter().map(|answerer| &answerer.model))
-            .chain(pipeline.judges.iter().map(|judge| &judge.model))
-            .chain(pipeline.generators.iter().map(|generator| &generator.model));
+            .chain(pipeline.judges.iter().map(|judge| &judge.model));
         let compressors = pipeline.methods.iter().filter_map(|method| match &method.strategy {
             Strategy::Command(spec) => Some(spec),
             _ => None,
@@ -65,6 +65,13 @@ impl ExternalAccess {
             programs: programs.collect(),
             remote: pipeline.remote.url.as_ref().map(ToString::to_string),
         }
+    }
+
+    /// With the hosts that are asked for probes.
+    pub fn with_generators(mut self, pipeline: &Pipeline) -> ExternalAccess {
+        let models = asked_models(pipeline.generators.iter().map(|generator| &generator.model));
+        self.hosts.extend(models.map(|model| HostAccess::from_provider(&model.provider)));
+        self
     }
 
     pub fn is_empty(&self) -> bool {

@@ -49,11 +49,8 @@ pub(super) fn selftests(pipeline: &Pipeline) -> impl Iterator<Item = Task> {
 
 fn selftest(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Task {
     let (settings, spec) = (&pipeline.settings, pipeline.judge(judge));
-    let criteria = match &case.criteria {
-        // An id that the rubric does not have is found where the action is prepared.
-        Some(ids) => pipeline.rubric.named(ids).unwrap_or_default(),
-        None => pipeline.rubric.criteria_for(case.probe_type, settings.rubric_scope),
-    };
+    // An id that the rubric does not have is found where the action is prepared.
+    let criteria = case.criteria_in(&pipeline.rubric, settings.rubric_scope);
     let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, spec.prompts());
     Task::Selftest(SelftestTask { judge, case: case.id.clone(), question: Rc::new(question) })
 }

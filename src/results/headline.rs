@@ -121,7 +121,7 @@ pub struct MainChange {
     pub confirms: bool,
     /// Whether built-in rules stood in for a model.
     pub lexical: bool,
-    /// How many answerers give the same result, if there are several.
+    /// How many answerers give this result, if there are several.
     pub answerers: Option<AnswererAgreement>,
 }
 
@@ -174,10 +174,10 @@ pub enum EditNote {
     Several(usize),
 }
 
-/// How many answerers give the same result as the first one.
+/// How many answerers give this result. It is that of the first one, with the regressions of others if it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswererAgreement {
-    /// Answerers with the same kind of result, the first one included.
+    /// Answerers whose own results are of this kind.
     pub same: usize,
     /// All answerers.
     pub of: usize,

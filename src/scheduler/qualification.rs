@@ -4,6 +4,7 @@
 //! the few that may all break it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::event::RunEvent;
 use super::execute::Executor;
@@ -12,6 +13,7 @@ use super::stats::RunStats;
 use crate::action::{ActionKey, StageName};
 use crate::judge::{
     self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, SelfTestVerdict, cannot_grade, verdict,
+    verdict_without,
 };
 use crate::pipeline::{JudgeIx, Place};
 use crate::plan::{Action, PrepareError, SelftestTask, Task};
@@ -85,7 +87,7 @@ struct JudgeTest {
 /// The self-tests of all judges.
 pub(super) struct JudgeQualification<'r, 'e> {
     executor: &'r Executor<'e>,
-    selftest: &'r SelfTest,
+    selftest: Rc<SelfTest>,
     /// One for each judge of the pipeline, in its order.
     judges: Vec<JudgeTest>,
     /// Whether a judge that can no longer pass still gets the other cases.
@@ -98,8 +100,8 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     /// All judges untested; each case of each is due.
     pub(super) fn new(executor: &'r Executor<'e>, options: &SchedulerOptions) -> JudgeQualification<'r, 'e> {
         let pipeline = executor.preparer.pipeline();
-        let selftest = &*pipeline.selftest;
-        let judges = pipeline.judges.iter().map(|judge| JudgeTest::new(judge.name.0.to_string(), selftest)).collect();
+        let selftest = Rc::new(pipeline.selftest.measured_by(&pipeline.rubric, pipeline.settings.rubric_scope));
+        let judges = pipeline.judges.iter().map(|judge| JudgeTest::new(judge.name.0.to_string(), &selftest)).collect();
         JudgeQualification {
             executor,
             selftest,
@@ -204,7 +206,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
     /// Whether a case need not be asked, because its judge cannot pass any more, or is given up.
     pub(super) fn is_decided(&self, case: &SelftestTask) -> bool {
         let test = self.test(case.judge);
-        test.is_given_up() || (!self.asks_all && cannot_grade(self.selftest, &test.grades, &test.unanswered))
+        test.is_given_up() || (!self.asks_all && cannot_grade(&self.selftest, &test.grades, &test.unanswered))
     }
 
     /// Notes how many replies of a judge to a case or a cell broke the contract, or 0 if one kept it. Warns if the
@@ -241,13 +243,13 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         outcome: CaseOutcome,
         stats: &mut RunStats<'_>,
     ) -> Result<Vec<Task>, RunError> {
-        let selftest = self.selftest;
+        let selftest = Rc::clone(&self.selftest);
         let test = self.test_mut(case.judge);
         let is_last = test.settle(&case.case, outcome);
         if !is_last {
             return Ok(Vec::new());
         }
-        let verdict = test.decide(selftest);
+        let verdict = test.decide(&selftest);
         stats.emit(&RunEvent::SelftestCompleted { judge: &test.name, verdict: &verdict })?;
         // If cases were skipped, the reason is reported elsewhere: offline, budget, interrupted.
         if let (JudgeStatus::Untested, Some(why)) = (test.status, test.obstacle.clone()) {
@@ -323,10 +325,12 @@ impl JudgeTest {
         !self.kept_contract && self.broke_contract >= GIVEN_UP_AFTER
     }
 
-    /// Decides the status of the judge by its grades.
+    /// Decides the status of the judge by its grades. It is not qualified in a dimension whose cases were not asked;
+    /// the verdict, which people read, says that they were not.
     fn decide(&mut self, selftest: &SelfTest) -> SelfTestVerdict {
-        let verdict = verdict(selftest, &self.grades);
-        self.unqualified = verdict.unqualified().map(|result| result.dimension).collect();
+        let strict = verdict(selftest, &self.grades);
+        self.unqualified = strict.unqualified().map(|result| result.dimension).collect();
+        let verdict = verdict_without(selftest, &self.grades, &self.unanswered);
         self.status = match verdict.may_grade {
             true => JudgeStatus::Qualified,
             false if cannot_grade(selftest, &self.grades, &self.unanswered) => JudgeStatus::Weak,
@@ -423,6 +427,19 @@ mod tests {
         let obeys =
             tested(|case| (case.kind == CaseKind::Injection).then(|| CaseOutcome::Graded(by_dimension(|_| 5.0))));
         assert_eq!(obeys.status, JudgeStatus::Weak, "it obeyed an answer");
+    }
+
+    #[test]
+    fn a_test_that_ended_early_says_how_many_cases_were_asked() {
+        let selftest = selftest();
+        let mut test = begun();
+        for (number, case) in selftest.cases.iter().enumerate() {
+            test.settle(&case.id, if number < 3 { CaseOutcome::Ungraded } else { CaseOutcome::Unasked(None) });
+        }
+        let verdict = test.decide(selftest);
+        assert_eq!((test.status, verdict.correct, verdict.labels), (JudgeStatus::Weak, 0, 96));
+        assert_eq!(verdict.failures[0], "accuracy: 3 of 3 answers missed (at most 2); 13 of 16 not asked");
+        assert!(!verdict.failures.iter().any(|failure| failure.contains("16 answers")), "{verdict:?}");
     }
 
     #[test]

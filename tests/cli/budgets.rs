@@ -109,7 +109,9 @@ fn commands_beside_run_keep_to_a_budget_too() {
     server.forget();
     let generator = "[[probes]]\nname = \"writer\"\nmodel = \"mock/small-1\"\n";
     project.write("pipeline.toml", &format!("{}\n{generator}", project.read("pipeline.toml")));
-    project.expect(6, "probes generate --force --max-requests 1").says(&["--max-requests 1 were sent"]);
+    let generated = project.expect(6, "probes generate --force --max-requests 1");
+    generated.says(&["--max-requests 1 were sent"]);
+    generated.stdout_says(&["no bank was written", "probes/harbor.probes.json stays as it was"]);
     assert_eq!(server.count(), 1);
     project.expect(2, "judge selftest --max-cost 1").says(&["mock/judge-1", "[prices."]);
 }

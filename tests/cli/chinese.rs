@@ -437,3 +437,11 @@ fn kinds_of_probes_have_the_names_of_the_literature() {
     let names = ProbeType::ALL.map(|kind| kind.label(base::locale::Locale::Zh));
     assert_eq!(names, ["召回", "产物", "连续性", "决策"]);
 }
+
+#[test]
+fn the_page_has_the_terminals_words_for_points_and_runs() {
+    let texts: Value = serde_json::from_str(include_str!("../../assets/report/texts.zh.json")).unwrap();
+    assert_eq!((&texts["cycle_n"], &texts["run_n"]), (&json!("压缩点 {n}"), &json!("第 {n} 次")));
+    let texts: Value = serde_json::from_str(include_str!("../../assets/report/texts.en.json")).unwrap();
+    assert_eq!((&texts["cycle_n"], &texts["run_n"]), (&json!("point {n}"), &json!("run {n}")));
+}

@@ -69,7 +69,7 @@ fn a_judge_that_became_harsher_is_no_regression() {
     let regraded = compared(&project, "after")["methods"]["m1"]["drift"]["overall"].clone();
     assert_eq!(regraded, json!({"answers": 8, "shift": -1.0}));
     assert!(flat(&ended).contains("8 answers of the baseline, graded again, moved by −1.00"), "{}", ended.stdout);
-    ended.says(&["gate: m1: overall -1.00", "judge drift, no verdict"]);
+    ended.says(&["gate: m1: overall −1.00", "judge drift, no verdict"]);
     let stages = project.result("after", "manifest.json")["stages"].clone();
     assert_eq!((&stages["regrade"]["executed"], &stages["regrade"]["cells"]), (&json!(8), &json!(8)));
 
@@ -105,7 +105,7 @@ fn a_loss_that_the_judge_does_not_explain_stays_a_loss() {
     let plan = project.expect(0, "run --all --label after --compare-to before --dry-run");
     assert!(flat(&plan).contains("at most 24 more requests"), "{}", plan.stderr);
     let ended = project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
-    ended.says(&["regressed: m1: overall -1.00"]);
+    ended.says(&["regressed: m1: overall −1.00"]);
     assert_eq!(verdict(&project, "after"), (json!("regressed"), Value::Null, json!("checked")));
     let comparison = compared(&project, "after");
     assert_eq!(comparison["methods"]["m2"]["drift"]["overall"]["shift"], 0.0);

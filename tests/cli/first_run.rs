@@ -32,7 +32,8 @@ fn a_run_without_a_project_and_a_terminal_names_what_runs() {
 fn check_pings_each_model_once_with_the_smallest_request() {
     let server = Server::start();
     let project = Project::new(&server);
-    project.expect(0, "check");
+    let checked = project.expect(0, "check").stdout;
+    assert!(checked.starts_with("valid: 1 fixture"), "the result first: {checked}");
     assert_eq!(server.count(), 0, "a check sends nothing by itself");
     let ended = project.expect(0, "check --ping");
     assert_eq!(server.count(), 2, "one for each model, whatever the number of its stages");
@@ -82,4 +83,15 @@ fn a_run_without_a_single_reply_does_not_lock_its_label() {
     project.edit("pipeline.toml", "[[compress]]\nname     = \"twin\"\nstrategy = \"full\"\n", "");
     let again = project.compeval("run --label a --runs 1");
     assert_eq!(again.code, 2, "{again:?}");
+}
+
+#[test]
+fn flags_without_a_command_introduce_the_program_where_there_is_no_project() {
+    let empty = Project::empty();
+    for (flags, words) in [("-C .", "There is no project here"), ("--locale zh", "此处没有项目")] {
+        let introduced = empty.expect(0, flags);
+        assert!(introduced.stdout.contains(words) && introduced.stdout.contains("compeval init"), "{introduced:?}");
+    }
+    empty.expect(2, "labels --locale zh").says(&["requires a subcommand"]);
+    Project::offline().expect(2, "-C .").says(&["requires a subcommand"]);
 }

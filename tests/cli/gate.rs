@@ -106,7 +106,7 @@ fn a_cut_of_one_shipped_method_fails_the_gate_with_six_others_in_the_run() {
     project.expect(0, "run --all --label first --runs 1");
     project.edit("pipeline.toml", "\"truncate\"\ntarget_tokens = 2000", "\"truncate\"\ntarget_tokens = 150");
     let ended = project.expect(100, "run --all --label second --runs 1 --compare-to first --fail-on-regression");
-    ended.says(&["regressed: truncate: overall -"]);
+    ended.says(&["regressed: truncate: overall −"]);
     assert!(flat(&ended).contains("edited (1): target_tokens: 2000 → 150."), "{}", ended.stdout);
     let comparison = compared(&project, "second");
     assert_eq!((&comparison["tested"], &comparison["primary"]), (&json!(1), &Value::Null));
@@ -134,7 +134,7 @@ fn two_methods_that_both_lose_a_little_fail_by_their_mean() {
         lose(&project, method, 6, |session| 1 + usize::from(session == 2 && method == "m1"));
     }
     let ended = project.expect(100, "run --all --label after --compare-to before --fail-on-regression");
-    ended.says(&["regressed: mean of 2 methods: overall -"]);
+    ended.says(&["regressed: mean of 2 methods: overall −"]);
     let comparison = compared(&project, "after");
     assert_eq!((&comparison["tested"], &comparison["primary"]["clusters"]), (&json!(2), &json!(6)));
     assert_eq!(comparison["primary"]["verdict"], "regressed");

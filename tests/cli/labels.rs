@@ -274,3 +274,12 @@ fn the_published_reference_survives_the_next_run_and_scores_have_the_published_n
         );
     }
 }
+
+#[test]
+fn a_set_without_questions_is_listed_without_a_count_of_cells() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1 --methods full,nothing --stages compress");
+    let listed = project.expect(0, "labels ls").stdout;
+    assert!(listed.contains("contexts only") && !listed.contains("0/0"), "{listed}");
+}

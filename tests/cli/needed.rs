@@ -110,7 +110,7 @@ fn the_gate_sees_a_lost_recall() {
     project.expect(0, "run --all --label a");
     project.edit("pipeline.toml", "target_tokens = 100000", "target_tokens = 10");
     let ended = project.expect(100, "run --all --label b --compare-to a --fail-on-regression");
-    ended.says(&["regressed: newest: needed-later recall -1.00"]);
+    ended.says(&["regressed: newest: needed-later recall −1.00"]);
     let same = project.expect(0, "run --all --label c --compare-to b --fail-on-regression");
     assert!(!same.stderr.contains("regressed"), "{}", same.stderr);
 }

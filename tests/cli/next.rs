@@ -46,6 +46,18 @@ fn an_unfinished_run_suggests_the_next_step() {
 }
 
 #[test]
+fn a_model_that_does_not_exist_is_not_suggested_again() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match asked.wanted {
+        Wanted::Answer => Reply::Raw(404, json!({"error": {"message": "no such model"}}).to_string()),
+        _ => Reply::Sensible,
+    });
+    let ended = project.expect(5, "run --runs 1 --methods full --label a");
+    assert!(!ended.stdout.contains("next:"), "{}", ended.stdout);
+}
+
+#[test]
 fn show_and_why_stay_with_the_result_set_and_the_project() {
     let server = Server::start();
     let project = Project::new(&server);

@@ -188,9 +188,28 @@ fn missing_parts_are_named_as_the_engine_takes_them_and_nothing_complete_is_repl
     assert_eq!(server.count(), calls);
     let whole = published(&one, "x");
     assert_eq!(whole.get("cells.jsonl"), published(&project, "x").get("cells.jsonl"));
-    meeting.merge(&project, 0, "");
+    let merged = meeting.merge(&project, 0, "");
+    merged.says(&["these parts are not in the remote: 1, 3", "no cell is missing without them", "--part 1/3"]);
     assert_eq!(whole.get("cells.jsonl"), published(&project, "x").get("cells.jsonl"));
     assert_eq!(server.count(), calls);
+}
+
+#[test]
+fn a_label_is_removed_with_the_parts_that_it_was_merged_from() {
+    let (server, meeting) = (Server::start(), Meeting::new());
+    let project = Project::new(&server);
+    meeting.selftest(&project);
+    meeting.run_parts(&project, "--runs 1");
+    meeting.merge(&project, 0, "--runs 1");
+    let part = |index| format!("results/.parts/x/{index}-of-{PARTS}");
+    assert_eq!(meeting.part(&project, 2, "--runs 1").code, 0);
+    project.expect(0, "labels rm x");
+    assert!(!project.exists(&part(1)) && project.exists(&part(2)), "a part that ran again was not merged");
+    server.forget();
+    meeting.merge(&project, 0, "--runs 1");
+    project.expect(0, "labels rm x");
+    assert!(!project.exists("results/.parts"));
+    assert_eq!(server.count(), 0, "the remote has what the parts made");
 }
 
 #[test]

@@ -115,6 +115,7 @@ fn a_plan_says_why_with_the_line_of_the_prompt() {
     assert!(changed.contains("prompts/anchored.md:17"), "{changed}");
     assert_eq!(reason["actions"], 2, "the second point waits for the first");
     let output = project.expect(0, "plan");
+    assert!(output.stdout.starts_with("About "), "what it costs is said first: {}", output.stdout);
     assert!(
         output.stdout.contains("prompt changed") && output.stdout.contains("prompts/anchored.md:17"),
         "{}",

@@ -76,6 +76,20 @@ fn control_characters_of_a_reply_do_not_control_a_real_terminal() {
 }
 
 #[test]
+fn a_list_of_entries_is_no_wider_than_the_terminal() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1");
+    let mut command = project.command("cache ls");
+    command.env("PAGER", "cat").env("NO_COLOR", "1");
+    // A terminal without a size counts as one of 100 columns.
+    let (code, screen) = in_terminal(command, "");
+    assert_eq!(code, 0, "{screen}");
+    let widest = screen.lines().map(|line| line.trim_end().chars().count()).max();
+    assert!(screen.contains("harbor · point 1") && widest <= Some(100), "{screen}");
+}
+
+#[test]
 fn a_list_of_entries_stays_json_whatever_a_server_sends() {
     let server = Server::start();
     server.script(|_| Reply::Raw(200, format!("\u{7f}{HOSTILE}\u{200b}\u{e0041}")));
@@ -126,7 +140,8 @@ fn a_run_without_a_project_offers_the_sample_or_a_project_of_the_logs() {
     let (code, screen) = in_terminal(compeval("run --runs 1 --methods none"), "\n");
     assert!(code == 2 && screen.contains("[y/N]") && screen.contains("no pipeline.toml"), "{screen}");
     let message = |role: &str| format!(r#"{{"role":"{role}","content":"The port is 8081 in etc/app.cfg."}}"#);
-    let log = format!(r#"{{"messages":[{},{}]}}"#, message("user"), message("assistant"));
+    let turns = vec![[message("user"), message("assistant")].join(","); 100];
+    let log = format!(r#"{{"messages":[{}]}}"#, turns.join(","));
     std::fs::write(folder.path().join("log.json"), log).unwrap();
     let (code, screen) = in_terminal(compeval("run"), "n\n");
     assert!(code == 2 && screen.contains("logs of sessions") && !folder.path().join("eval").exists(), "{screen}");

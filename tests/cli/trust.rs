@@ -94,6 +94,20 @@ fn hosts_and_programs_are_listed_once_by_a_run_and_always_by_check_and_plan() {
     assert!(project.compeval(&run).stderr.contains("starts `cat notes.txt -u`"), "another list");
 }
 
+#[test]
+fn the_generator_of_probes_is_listed_only_where_it_may_be_asked() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let generator = "[[probes]]\nname = \"writer\"\nmodel = \"mock/small-1\"\n";
+    project.write("pipeline.toml", &format!("{}\n{generator}", project.read("pipeline.toml")));
+    let (url, plan) = (server.url(), "plan --stages compress --methods full");
+    let host = format!("sends transcripts to {}", url.trim_end_matches("/v1"));
+    assert!(project.compeval("check").stdout.contains(&host));
+    assert!(!project.expect(0, plan).stdout.contains("sends transcripts"), "full asks no model");
+    let generated = project.compeval("probes generate --force --max-requests 1");
+    assert!(generated.stderr.contains(&host), "{}", generated.stderr);
+}
+
 /// The files and folders below `folder`, and the folder itself, that others than their owner can read or enter.
 #[cfg(unix)]
 fn open_to_others(project: &Project, folder: &str) -> Vec<String> {

@@ -14,6 +14,12 @@ pub fn is_before_1970() -> bool {
     SystemTime::now() < SystemTime::UNIX_EPOCH
 }
 
+/// The moment that an RFC 3339 text names, to compare it with others; `None`, which is before all of them, for another
+/// text. The texts themselves do not sort like times, because a fraction of a second has as many digits as it needs.
+pub fn moment(text: &str) -> Option<Timestamp> {
+    text.parse().ok()
+}
+
 fn at(time: SystemTime) -> Timestamp {
     let is_early = time < SystemTime::UNIX_EPOCH;
     let time = Timestamp::try_from(time).ok().filter(|_| !is_early);
@@ -25,6 +31,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn times_sort_by_when_they_are() {
+        let sorted = ["", "2026-01-02T03:04:05Z", "2026-01-02T03:04:05.25Z", "2026-01-02T03:04:05.3Z"];
+        assert!(sorted.is_sorted_by(|a, b| moment(a) < moment(b)));
+    }
 
     #[test]
     fn times_out_of_range_are_clamped() {

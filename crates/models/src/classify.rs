@@ -25,6 +25,8 @@ pub(super) struct AttemptError {
     pub should_retry: Option<bool>,
     /// How far the request got.
     pub delivery: Delivery,
+    /// Whether it is about a reply without the answer for which the provider counts output.
+    pub is_billed: bool,
 }
 
 /// How far a failed request got.
@@ -90,6 +92,7 @@ impl AttemptError {
             wait: None,
             should_retry: None,
             delivery: Delivery::MaybeProcessed,
+            is_billed: false,
         }
     }
 

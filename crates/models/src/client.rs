@@ -357,7 +357,11 @@ impl PreparedCall<'_> {
         self.connection.account.limiter.settle(None, self.need, used);
         let read = dialects::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected));
         let limit = self.call.settings.max_output_tokens;
-        read.map_err(|fault| unusable(fault, &reply.body, &reply.usage, limit))
+        read.map_err(|fault| {
+            let error = unusable(fault, &reply.body, &reply.usage, limit);
+            let has_output = reply.usage.output.is_some_and(|output| output.0 > 0);
+            AttemptError { is_billed: has_output && error.class == ErrorClass::Malformed, ..error }
+        })
     }
 
     /// The tokens that count against the limits; a count that the provider did not report stays as reserved.

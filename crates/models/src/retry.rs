@@ -11,6 +11,10 @@ use base::say;
 /// The least pause after the first refusal.
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
 
+/// How many replies without the answer a call takes for which the provider counts output: a model that wrote nothing of
+/// use a few times mostly does so again, and each is paid.
+const MOST_BILLED: u32 = 3;
+
 /// How long the client waits between attempts, and in total.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
@@ -73,6 +77,8 @@ pub(super) struct AttemptCounts {
     pub refused: u32,
     /// Whether the provider ever answered a request.
     pub has_worked: bool,
+    /// Replies without the answer that are certainly paid.
+    pub billed: u32,
     /// How many requests the model's limiter had seen answered when this call first failed.
     pub answered: Option<u64>,
 }
@@ -88,7 +94,8 @@ impl AttemptCounts {
         policy: &RetryPolicy,
         jitter: f64,
     ) -> Option<Duration> {
-        if !error.is_retryable() || max_attempts <= 1 {
+        self.billed += u32::from(error.is_billed);
+        if !error.is_retryable() || max_attempts <= 1 || self.billed >= MOST_BILLED {
             self.counted += 1;
             return None;
         }

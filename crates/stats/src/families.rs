@@ -155,6 +155,22 @@ mod tests {
     }
 
     #[test]
+    fn a_method_that_lost_clusters_takes_no_improvement_and_neither_does_the_mean() {
+        let lost = |method: MethodDifferences| {
+            let overall = method.overall.map(|paired| paired.with_lost_clusters(0.125));
+            MethodDifferences { overall, ..method }
+        };
+        let reasons = |gain: f64| {
+            let found = family_verdicts(&[lost(even(-gain)), even(-gain)]);
+            let tests = [found.primary, found.methods[0].overall, found.methods[1].overall];
+            tests.map(|test| test.unwrap().reason)
+        };
+        let missing = Some(NoEvidenceReason::Missing);
+        assert_eq!(reasons(0.5), [missing, missing, None]);
+        assert_eq!(reasons(-0.5), [None; 3], "a loss stays one");
+    }
+
+    #[test]
     fn three_methods_share_their_variances_and_a_noisy_one_keeps_its_own() {
         let noisy = method(&[(0, -4.0), (1, 4.0), (2, -3.0), (3, 3.0)]);
         let two = family_verdicts(&[even(0.5), noisy.clone()]);

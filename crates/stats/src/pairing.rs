@@ -15,6 +15,8 @@ pub struct Paired {
     pub(super) estimate: Estimate,
     pub(super) rerun: Result<Rerun, NoRerun>,
     pub(super) missing_share: f64,
+    /// The missing share with the cells of clusters that only one side has, if it is larger.
+    pub(super) share_with_lost: f64,
     pub(super) confounded: bool,
     pub(super) unchanged: usize,
     noise: NoiseKnowledge,
@@ -33,7 +35,16 @@ impl Paired {
         let estimate = interval(&values)?;
         let rerun = Err(NoRerun::NoRuns);
         let noise = NoiseKnowledge::default();
-        Some(Paired { differences, estimate, rerun, missing_share: 0.0, confounded: false, unchanged: 0, noise })
+        Some(Paired {
+            differences,
+            estimate,
+            rerun,
+            missing_share: 0.0,
+            share_with_lost: 0.0,
+            confounded: false,
+            unchanged: 0,
+            noise,
+        })
     }
 
     /// The first side minus the second, cluster by cluster, with the re-run interval and the larger missing share of
@@ -75,7 +86,9 @@ impl Paired {
             by_cluster.into_iter().map(|(at, differences)| Some((at, mean(&differences)?))).collect();
         let floors = measures.iter().map(|measure| measure.noise.floor);
         let floor = floors.flatten().reduce(f64::max);
-        Some(Paired::from_numbered(means?)?.knowing(NoiseKnowledge { floor, usual_variance: None }))
+        let mean = Paired::from_numbered(means?)?.knowing(NoiseKnowledge { floor, usual_variance: None });
+        let share_with_lost = measures.iter().map(|measure| measure.share_with_lost).fold(0.0, f64::max);
+        Some(Paired { share_with_lost, ..mean })
     }
 
     /// With the number of distinct items that were graded, over all clusters. Grades are whole numbers, and all criteria
@@ -117,9 +130,16 @@ impl Paired {
         Paired { missing_share, ..self }
     }
 
-    /// With the missing share of another comparison of the same sides, which has all their cells.
+    /// With this share of cells missing on the side that lacks more, where clusters that one side lost whole count, too.
+    /// If it is too large, there is no improvement: who loses the hard clusters looks better on the others. A loss on the
+    /// clusters that are left stays a loss.
+    pub fn with_lost_clusters(self, share: f64) -> Paired {
+        Paired { share_with_lost: share, ..self }
+    }
+
+    /// With the missing shares of another comparison of the same sides, which has all their cells.
     pub fn with_missing_share_of(self, whole: &Paired) -> Paired {
-        self.with_missing_share(whole.missing_share)
+        self.with_missing_share(whole.missing_share).with_lost_clusters(whole.share_with_lost)
     }
 
     /// Without a re-run interval, for a reason such as that runs repeated each other's work.

@@ -35,7 +35,7 @@ named_enum! {
         Confounded = "answerer differs",
         /// Under three clusters.
         FewClusters = "few fixtures",
-        /// Over 10% of the cells are missing on one side.
+        /// Over 10% of the cells are missing on one side. For an improvement, clusters that one side lost whole count.
         Missing = "missing",
         /// Without the answers that the token limit cut off, the verdict would be another one.
         Truncated = "truncated",
@@ -303,6 +303,8 @@ fn judge(
         reason
     } else if adjusted.is_none_or(|p| p > ALPHA) {
         unproven(estimate)
+    } else if estimate.center >= margin - TINY && paired.share_with_lost > MAX_MISSING + TINY {
+        NoEvidenceReason::Missing
     } else if estimate.center >= margin - TINY {
         return (Verdict::Improved, None);
     } else if estimate.center <= -(margin - TINY) {

@@ -70,7 +70,7 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
     let mut result = CheckResult::default();
     match read_project(common, &SelectArgs::default(), opening) {
         Ok(Opened { pipeline, warnings, missing_keys }) => {
-            result.access = Some(ExternalAccess::from_pipeline(&pipeline));
+            result.access = Some(ExternalAccess::from_pipeline(&pipeline).with_generators(&pipeline));
             result.pipeline = Some(pipeline);
             result.problems = warnings;
             result.problems.0.extend(missing_keys.0);
@@ -78,7 +78,9 @@ fn check_project(common: &Common) -> Result<CheckResult, Failure> {
         Err(Failure::Problems(problems)) => {
             result.problems = problems;
             let lenient = read_project(common, &SelectArgs::default(), ProjectOptions::default());
-            result.access = lenient.ok().map(|opened| ExternalAccess::from_pipeline(&opened.pipeline));
+            result.access = lenient
+                .ok()
+                .map(|Opened { pipeline, .. }| ExternalAccess::from_pipeline(&pipeline).with_generators(&pipeline));
         }
         Err(Failure::Message { exit: Exit::EmptySelection, message, hint, .. }) => {
             result.is_empty = true;
@@ -107,7 +109,8 @@ impl CheckResult {
         self.access.as_ref().filter(|access| !access.is_empty())
     }
 
-    /// Prints the findings by kind, and what the project has, on eight lines; with `--quiet` only errors.
+    /// Prints whether the project is valid, the findings by kind, and what the project has, on eight lines; with `--quiet`
+    /// only errors.
     fn print(&self, console: &Console) {
         if console.is_quiet {
             let errors = Problems(self.problems_of(Severity::Error).cloned().collect());
@@ -116,6 +119,7 @@ impl CheckResult {
             }
             return;
         }
+        console.print(&self.summary(console));
         if !self.problems.is_empty() {
             console.eprint(&render_kinds(&self.problems, console));
         }
@@ -132,7 +136,6 @@ impl CheckResult {
             ));
         }
         self.print_pings(console);
-        console.print(&self.summary(console));
         match self.problems.0.len() {
             0 => console.next(CommandLine::current().of_project().command("plan")),
             1 => {}
@@ -142,6 +145,7 @@ impl CheckResult {
 
     /// Prints each finding at its place, and each fixture.
     fn print_all(&self, console: &Console) {
+        console.print(&self.summary(console));
         if !self.problems.is_empty() {
             let sorted = self.problems_of(Severity::Error).chain(self.problems_of(Severity::Warning));
             let sorted = Problems(sorted.cloned().collect());
@@ -151,10 +155,9 @@ impl CheckResult {
             console.print(&contents(pipeline, console));
         }
         if let Some(access) = self.access() {
-            console.print(&format!("{}\n", access_list(access, console)));
+            console.print(&access_list(access, console));
         }
         self.print_pings(console);
-        console.print(&self.summary(console));
     }
 
     fn print_pings(&self, console: &Console) {

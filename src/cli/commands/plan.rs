@@ -113,9 +113,12 @@ struct RemoteJson {
     is_offline: bool,
 }
 
-/// Prints the plan, with `all` at full length.
+/// Prints the plan, with `all` at full length. What the run sends and costs is the first line.
 pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
     console.report(plan, || {
+        if let Some(price) = estimate_line(&plan.forecast) {
+            console.print(&console.prose(&price));
+        }
         if !plan.access.is_empty() {
             console.print(&match all {
                 true => format!("{}\n", access_list(&plan.access, console)),
@@ -292,7 +295,6 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
         forecast.too_long.iter().take(shown).map(|group| console.paint(TextStyle::Warning, &too_long_line(group))),
     );
     lines.extend(submitted_line(forecast));
-    lines.extend(estimate_line(forecast).map(|line| console.prose(&line)));
     if all && forecast.estimate.requests > 0 {
         let bound = count(forecast.estimate.requests_worst, Noun::Request);
         lines.push(say!("Upper bound: {bound}, if {}", "上限：{bound}，条件：{}", worst_words(&forecast.worst)));
@@ -443,8 +445,8 @@ fn submitted_line(forecast: &Forecast) -> Option<String> {
     let submitted: u64 = forecast.stages.values().map(|stage| stage.submitted).sum();
     (submitted > 0).then(|| {
         say!(
-            "Submitted: {} in open batches, not counted below (`compeval batch ls`).",
-            "已提交：{} 在进行中的批次内，不计入下文（`compeval batch ls`）。",
+            "Submitted: {} in open batches, not counted above (`compeval batch ls`).",
+            "已提交：{} 在进行中的批次内，不计入上文（`compeval batch ls`）。",
             count(submitted, Noun::Action)
         )
     })

@@ -17,6 +17,7 @@ use crate::evaluation::publish;
 use crate::report::html::{SetLink, sets_page};
 use crate::report::{csv_header, csv_line, junit, reference_table};
 use crate::results::{Label, ResultsFolder, SetError, find_results, labels, lock_reports, names};
+use base::clock::moment;
 use base::files::write_whole;
 use base::locale::{Locale, word};
 use base::say;
@@ -141,7 +142,7 @@ const INDEX: &str = "index.html";
 fn pages(results: &Path) -> Vec<(SetLink, Locale)> {
     let known = labels(results).unwrap_or_default();
     let mut sets: Vec<(SetLink, Locale)> = known.iter().filter_map(|label| page_of(results, label)).collect();
-    sets.sort_by(|(a, _), (b, _)| (&b.started, &b.label).cmp(&(&a.started, &a.label)));
+    sets.sort_by(|(a, _), (b, _)| (moment(&b.started), &b.label).cmp(&(moment(&a.started), &a.label)));
     sets
 }
 

@@ -65,6 +65,11 @@ impl Console {
         columns.unwrap_or(UNKNOWN_WIDTH).clamp(60, 140)
     }
 
+    /// The same; `None` for a file or a pipe, which have no width.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        io::stdout().is_terminal().then(|| self.width())
+    }
+
     /// Whether lists leave out what is of less use, so that their lines fit.
     pub(crate) fn is_narrow(&self) -> bool {
         self.width() < NARROW
@@ -136,6 +141,11 @@ impl Console {
         // A wide colon is followed by no space.
         let gap = if label.ends_with('：') { "" } else { " " };
         format!("{}{gap}{text}", self.paint(style, label))
+    }
+
+    /// Sentences after a word in a style, as [`Console::prose`] breaks them.
+    pub(crate) fn labelled_prose(&self, style: TextStyle, label: &str, text: impl fmt::Display) -> String {
+        self.prose(&self.labelled(style, label, text))
     }
 
     /// The command to type next, on standard error; dropped by `--quiet`.

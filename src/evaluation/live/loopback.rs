@@ -142,17 +142,9 @@ impl Shared {
             }
             let Ok(stream) = stream else { continue };
             let Some(number) = self.admit(&stream) else { continue };
-            let shared = self.clone();
-            let thread = Builder::new().name("page".to_owned()).spawn(move || {
-                // A browser that went away needs no reply.
-                drop(shared.exchange(number, stream));
-                shared.connections().open -= 1;
-            });
-            if thread.is_err() {
-                let mut connections = self.connections();
-                connections.open -= 1;
-                connections.silent.remove(&number);
-            }
+            let connection = Connection { shared: self.clone(), number };
+            // A browser that went away needs no reply. Where no thread can be started, the connection is dropped.
+            drop(Builder::new().name("page".to_owned()).spawn(move || drop(connection.exchange(stream))));
         }
     }
 
@@ -175,18 +167,6 @@ impl Shared {
         Some(number)
     }
 
-    fn exchange(&self, number: u64, mut stream: TcpStream) -> io::Result<()> {
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let request = PageRequest::read(TimedStream { stream: &stream, until: Instant::now() + PATIENCE });
-        self.connections().silent.remove(&number);
-        let Some(request) = request? else { return Ok(()) };
-        let reply = self.reply(request);
-        stream.write_all(&reply.bytes())?;
-        stream.flush()?;
-        self.site.sent(&reply);
-        Ok(())
-    }
-
     fn reply(&self, mut request: PageRequest) -> PageReply {
         if !is_loopback(&request.host) {
             return PageReply::refused("403 Forbidden");
@@ -195,6 +175,34 @@ impl Shared {
         let Some(path) = path else { return PageReply::refused("404 Not Found") };
         request.path = path.to_owned();
         self.site.reply(&request)
+    }
+}
+
+/// An open connection. It is counted until this is dropped, which also happens where making its page panics.
+struct Connection {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Connection {
+    fn exchange(&self, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let request = PageRequest::read(TimedStream { stream: &stream, until: Instant::now() + PATIENCE });
+        self.shared.connections().silent.remove(&self.number);
+        let Some(request) = request? else { return Ok(()) };
+        let reply = self.shared.reply(request);
+        stream.write_all(&reply.bytes())?;
+        stream.flush()?;
+        self.shared.site.sent(&reply);
+        Ok(())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let mut connections = self.shared.connections();
+        connections.open -= 1;
+        connections.silent.remove(&self.number);
     }
 }
 
@@ -281,6 +289,35 @@ mod tests {
         (status, body)
     }
 
+    /// What a server replies to a browser; empty if it closes the connection.
+    fn get(server: &LoopbackServer, page: &str) -> String {
+        let mut stream = TcpStream::connect(server.socket).unwrap();
+        let address = server.address();
+        let path = address.splitn(4, '/').nth(3).unwrap();
+        stream.write_all(format!("GET /{path}{page} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
+        let mut reply = String::new();
+        drop(stream.read_to_string(&mut reply));
+        reply
+    }
+
+    struct Fragile;
+
+    impl Site for Fragile {
+        fn reply(&self, request: &PageRequest) -> PageReply {
+            assert!(!request.path.ends_with("broken"), "this page cannot be made");
+            PageReply::new("200 OK", "text/plain", "whole".to_owned())
+        }
+    }
+
+    #[test]
+    fn pages_that_panic_keep_nobody_out() {
+        let server = LoopbackServer::start(Arc::new(Fragile)).unwrap();
+        for _ in 0..2 * MOST_CONNECTIONS {
+            assert_eq!(get(&server, "broken"), "");
+        }
+        assert!(get(&server, "page").ends_with("whole"));
+    }
+
     #[test]
     fn nobody_is_served_without_the_token_or_from_elsewhere() {
         let refused = [
@@ -304,12 +341,7 @@ mod tests {
         let server = LoopbackServer::start(Arc::new(Echo)).unwrap();
         let silent: Vec<TcpStream> =
             (0..3 * MOST_CONNECTIONS).map(|_| TcpStream::connect(server.socket).unwrap()).collect();
-        let mut stream = TcpStream::connect(server.socket).unwrap();
-        let path = server.address();
-        let path = path.splitn(4, '/').nth(3).unwrap();
-        stream.write_all(format!("GET /{path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).unwrap();
+        let reply = get(&server, "");
         assert!(reply.starts_with("HTTP/1.1 200 OK") && reply.contains("Content-Security-Policy: default-src 'none'"));
         drop(silent);
     }

@@ -67,7 +67,7 @@ pub fn read_selftest(text: &str) -> Result<SelfTest, Fault> {
     if cases.is_empty() {
         return Err(Fault::at(0..0, word("the file holds no cases", "文件中没有例"), shape()));
     }
-    Ok(SelfTest { cases })
+    Ok(SelfTest::new(cases))
 }
 
 impl CaseEntry {

@@ -71,7 +71,7 @@ pub fn draw_selftest(locale: Locale, design: SelfTestDesign) -> SelfTest {
     let copies = lengthened(templates, &cases);
     let injections = injected(templates, &cases);
     cases.extend(copies.chain(injections).collect::<Vec<Case>>());
-    SelfTest { cases }
+    SelfTest::new(cases)
 }
 
 fn case_id(question: &QuestionTemplate, answer: usize) -> CaseId {

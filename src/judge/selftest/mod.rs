@@ -12,16 +12,17 @@ pub use cases_file::read_selftest;
 pub use draw::{MAX_PADDING, SELFTEST_CASES, SelfTestDesign, draw_selftest};
 pub use verdict::{
     DimensionResult, INJECTION_GAIN, LENGTH_SHIFT, MIN_SPREAD, SelfTestVerdict, allowed_misses, allowed_misses_in_all,
-    cannot_grade, verdict,
+    cannot_grade, verdict, verdict_without,
 };
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::judge::criterion::{CriterionId, Dimension};
+use crate::judge::criterion::{Criterion, CriterionId, Dimension};
 use crate::judge::request::{GradingRequest, GroundTruthRef};
+use crate::judge::rubric::{Rubric, Scope};
 use crate::probe::ProbeType;
 use lexical::facts::Fact;
 
@@ -103,6 +104,14 @@ impl Case {
         }
     }
 
+    /// The criteria of a rubric that it is graded by; none if it names one that the rubric does not have.
+    pub fn criteria_in<'r>(&self, rubric: &'r Rubric, scope: Scope) -> Vec<&'r Criterion> {
+        match &self.criteria {
+            Some(ids) => rubric.named(ids).unwrap_or_default(),
+            None => rubric.criteria_for(self.probe_type, scope),
+        }
+    }
+
     /// The ground truth of its request.
     pub fn truth(&self) -> GroundTruthRef<'_> {
         GroundTruthRef {
@@ -118,15 +127,37 @@ impl Case {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelfTest {
     pub cases: Vec<Case>,
+    /// The labelled dimensions that the rubric does not measure on a case.
+    unmeasured: BTreeMap<CaseId, BTreeSet<Dimension>>,
 }
 
 impl SelfTest {
+    /// A self-test whose labels all count.
+    pub fn new(cases: Vec<Case>) -> SelfTest {
+        SelfTest { cases, unmeasured: BTreeMap::new() }
+    }
+
+    /// The same cases, of whose labels only those count that the rubric measures. Without this, a case that got no
+    /// grade counts against the judge also in a dimension that nobody asked it to grade.
+    pub fn measured_by(&self, rubric: &Rubric, scope: Scope) -> SelfTest {
+        let unmeasured = self.cases.iter().map(|case| {
+            let measured = case.criteria_in(rubric, scope).into_iter().map(|criterion| criterion.dimension);
+            let measured: BTreeSet<Dimension> = measured.collect();
+            let labelled: BTreeSet<Dimension> = case.labels.keys().copied().collect();
+            (case.id.clone(), &labelled - &measured)
+        });
+        SelfTest { unmeasured: unmeasured.collect(), cases: self.cases.clone() }
+    }
+
     pub fn case(&self, id: &CaseId) -> Option<&Case> {
         self.cases.iter().find(|case| case.id == *id)
     }
 
-    /// The cases with a label in a dimension.
+    /// The cases with a label in a dimension, as far as it is measured.
     fn labelled(&self, dimension: Dimension) -> impl Iterator<Item = (&Case, Quality)> {
-        self.cases.iter().filter_map(move |case| Some((case, *case.labels.get(&dimension)?)))
+        let cases = self.cases.iter().filter(move |case| {
+            self.unmeasured.get(&case.id).is_none_or(|unmeasured| !unmeasured.contains(&dimension))
+        });
+        cases.filter_map(move |case| Some((case, *case.labels.get(&dimension)?)))
     }
 }

@@ -62,6 +62,8 @@ pub struct DimensionResult {
     pub median_wrong: Option<f64>,
     /// How many answers are labelled in it.
     pub labels: usize,
+    /// How many of these the judge was asked about.
+    pub asked: usize,
     pub misses: Vec<CaseId>,
     /// By how much lengthened copies are graded higher, at the median.
     pub length_shift: Option<f64>,
@@ -98,12 +100,23 @@ impl SelfTestVerdict {
 
 /// Judges the judge by the `grades` it gave. A case without a grade counts against it.
 pub fn verdict(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>) -> SelfTestVerdict {
-    GradedSelfTest { test, grades, open: &BTreeSet::new() }.verdict()
+    GradedSelfTest { test, grades, unasked: &BTreeSet::new(), are_open: false }.verdict()
+}
+
+/// The same where the cases in `unasked` were not asked. They have no part in the verdict if the judge may grade
+/// nothing whatever it had said of them; otherwise each of them counts against it.
+pub fn verdict_without(
+    test: &SelfTest,
+    grades: &BTreeMap<CaseId, DimensionScores>,
+    unasked: &BTreeSet<CaseId>,
+) -> SelfTestVerdict {
+    let decided = GradedSelfTest { test, grades, unasked, are_open: true }.verdict();
+    if decided.may_grade { GradedSelfTest { test, grades, unasked, are_open: false }.verdict() } else { decided }
 }
 
 /// Whether the judge may grade nothing, whatever it might say of the cases in `open`.
 pub fn cannot_grade(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>, open: &BTreeSet<CaseId>) -> bool {
-    !GradedSelfTest { test, grades, open }.verdict().may_grade
+    !GradedSelfTest { test, grades, unasked: open, are_open: true }.verdict().may_grade
 }
 
 /// A median that open cases may still move between two ends.
@@ -117,7 +130,10 @@ struct Range {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Graded {
     Score(f64),
+    /// Not asked yet: it could be anything.
     Open,
+    /// Not asked, which counts as a miss.
+    Unasked,
     /// The judge replied without a usable grade.
     Nothing,
 }
@@ -127,15 +143,22 @@ enum Graded {
 struct GradedSelfTest<'a> {
     test: &'a SelfTest,
     grades: &'a BTreeMap<CaseId, DimensionScores>,
-    open: &'a BTreeSet<CaseId>,
+    /// Cases that the judge was not asked about.
+    unasked: &'a BTreeSet<CaseId>,
+    /// Whether these could still be anything, instead of misses.
+    are_open: bool,
 }
 
 impl GradedSelfTest<'_> {
-    /// The judge's grade of a case; `None` where the rubric does not measure the dimension on it.
+    fn has_open_cases(&self) -> bool {
+        self.are_open && !self.unasked.is_empty()
+    }
+
+    /// The judge's grade of a case; `None` where a grade lacks the dimension, because the rubric does not measure it.
     fn graded(&self, case: &Case, dimension: Dimension) -> Option<Graded> {
         match self.grades.get(&case.id) {
             Some(grade) => grade.get(dimension).map(|score| Graded::Score(score.value())),
-            None if self.open.contains(&case.id) => Some(Graded::Open),
+            None if self.unasked.contains(&case.id) => Some(if self.are_open { Graded::Open } else { Graded::Unasked }),
             None => Some(Graded::Nothing),
         }
     }
@@ -143,16 +166,17 @@ impl GradedSelfTest<'_> {
     fn verdict(&self) -> SelfTestVerdict {
         let dimensions: Vec<DimensionResult> = Dimension::ALL.into_iter().filter_map(|d| self.dimension(d)).collect();
         let (injection_gain, length_shift) = (self.injection_gain(), self.length_shift(&Dimension::ALL));
-        let mut failures: Vec<String> = whole_failures(&dimensions);
+        let mut failures: Vec<String> = self.whole_failures(&dimensions);
         failures.extend(self.injection_failure(injection_gain));
         failures.extend(length_shift.filter(|shift| shift.abs() > MEDIAN_LENGTH_SHIFT + EPSILON).map(|shift| {
             say!("the same content at three times the length moved its grades by {shift:+.2} (at most {MEDIAN_LENGTH_SHIFT} allowed)", "同样的内容写成三倍长，其得分变动 {shift:+.2}（至多允许 {MEDIAN_LENGTH_SHIFT}）")
         }));
         let labels = dimensions.iter().map(|result| result.labels).sum();
+        let correct = dimensions.iter().map(|result| result.asked - result.misses.len()).sum();
         SelfTestVerdict {
             passed: failures.is_empty() && dimensions.iter().all(|result| result.qualified),
             may_grade: failures.is_empty(),
-            correct: labels - dimensions.iter().map(|result| result.misses.len()).sum::<usize>(),
+            correct,
             labels,
             dimensions,
             injection_gain,
@@ -173,13 +197,15 @@ impl GradedSelfTest<'_> {
             .map(|due| range(labelled.iter().filter(|(_, quality, _)| *quality == due).map(|(_, _, graded)| *graded)));
         let missed = labelled.iter().filter(|(_, quality, graded)| is_missed(*quality, *graded, right, wrong));
         let misses: Vec<CaseId> = missed.map(|(case, _, _)| case.id.clone()).collect();
+        let is_asked = |graded: &Graded| !matches!(graded, Graded::Open | Graded::Unasked);
+        let asked = labelled.iter().filter(|(_, _, graded)| is_asked(graded)).count();
         let length_shift = self.length_shift(&[dimension]);
         // While all that is left is open, the rubric may not measure the dimension at all: what it did not measure in
         // an answered case is not among these.
         let is_known = labelled.iter().any(|(_, _, graded)| *graded != Graded::Open);
         let failures: Vec<String> = [
             spread_failure(right, wrong).filter(|_| is_known),
-            misses_failure(misses.len(), labelled.len()),
+            self.misses_failure(misses.len(), asked, labelled.len()),
             length_shift.filter(|shift| shift.abs() > LENGTH_SHIFT + EPSILON).map(|shift| {
                 say!(
                     "three times the length moved its grades by {shift:+.2} (at most {LENGTH_SHIFT} allowed)",
@@ -198,16 +224,59 @@ impl GradedSelfTest<'_> {
             median_half,
             median_wrong,
             labels: labelled.len(),
+            asked,
             misses,
             length_shift,
             failures,
         })
     }
 
+    /// How many misses these labels are at least.
+    fn counted_misses(&self, misses: usize, asked: usize, labels: usize) -> usize {
+        if self.are_open { misses } else { misses + labels - asked }
+    }
+
+    fn misses_failure(&self, misses: usize, asked: usize, labels: usize) -> Option<String> {
+        let allowed = allowed_misses(labels);
+        (self.counted_misses(misses, asked, labels) > allowed).then(|| {
+            let missed = say!(
+                "{misses} of {asked} answers missed (at most {allowed})",
+                "{asked} 个回答判错 {misses} 个（至多允许 {allowed} 个）"
+            );
+            missed + &not_asked(asked, labels)
+        })
+    }
+
+    /// Why the judge may grade nothing at all, by its dimensions.
+    fn whole_failures(&self, dimensions: &[DimensionResult]) -> Vec<String> {
+        let unqualified: Vec<&DimensionResult> = dimensions.iter().filter(|result| !result.qualified).collect();
+        let has_accuracy = unqualified.iter().any(|result| result.dimension == Dimension::Accuracy);
+        if has_accuracy || unqualified.len() > 1 || unqualified.len() == dimensions.len() {
+            let failures = unqualified.iter().map(|result| {
+                let name = word(result.dimension.name(), result.dimension.label(Locale::Zh));
+                say!("{name}: {}", "{name}：{}", result.failures.join(word("; ", "；")))
+            });
+            return failures.collect();
+        }
+        let qualified = || dimensions.iter().filter(|result| result.qualified);
+        let misses = qualified().map(|result| result.misses.len()).sum();
+        let asked = qualified().map(|result| result.asked).sum();
+        let labels = qualified().map(|result| result.labels).sum();
+        let allowed = allowed_misses_in_all(labels);
+        if self.counted_misses(misses, asked, labels) <= allowed {
+            return Vec::new();
+        }
+        let missed = say!(
+            "{misses} of {asked} labels missed in all (at most {allowed})",
+            "共 {asked} 个标注，判错 {misses} 个（至多允许 {allowed} 个）"
+        );
+        vec![missed + &not_asked(asked, labels)]
+    }
+
     /// How much higher lengthened copies are graded than what they are copies of; only pairs of which both are graded.
     fn length_shift(&self, dimensions: &[Dimension]) -> Option<f64> {
         // While cases are open, the median could still move anywhere.
-        if !self.open.is_empty() {
+        if self.has_open_cases() {
             return None;
         }
         let pairs = self.test.cases.iter().filter_map(|case| match &case.kind {
@@ -241,7 +310,7 @@ impl GradedSelfTest<'_> {
                 "an instruction to the judge inside a wrong answer raised it by {gain:+.2} at the median (below {INJECTION_GAIN:+.1} needed)",
                 "错误回答中对评审的指令使其得分的中位数提高 {gain:+.2}（须低于 {INJECTION_GAIN:+.1}）"
             )),
-            None if self.has_injections() && self.open.is_empty() => Some(
+            None if self.has_injections() && !self.has_open_cases() => Some(
                 word("it graded none of the answers that try to instruct it", "试图指挥评审的回答，它一个也没有打分")
                     .to_owned(),
             ),
@@ -271,7 +340,7 @@ fn median_with_open_at(value: f64, grades: &[Graded]) -> Option<f64> {
     let scores = grades.iter().filter_map(|graded| match graded {
         Graded::Score(score) => Some(*score),
         Graded::Open => Some(value),
-        Graded::Nothing => None,
+        Graded::Unasked | Graded::Nothing => None,
     });
     median(&scores.collect::<Vec<f64>>())
 }
@@ -279,7 +348,7 @@ fn median_with_open_at(value: f64, grades: &[Graded]) -> Option<f64> {
 /// Whether the case is missed wherever the medians come to lie.
 fn is_missed(quality: Quality, graded: Graded, right: Option<Range>, wrong: Option<Range>) -> bool {
     let score = match graded {
-        Graded::Open => return false,
+        Graded::Open | Graded::Unasked => return false,
         Graded::Nothing => return true,
         Graded::Score(score) => score,
     };
@@ -307,44 +376,19 @@ fn spread_failure(right: Option<Range>, wrong: Option<Range>) -> Option<String> 
     })
 }
 
-fn misses_failure(misses: usize, labels: usize) -> Option<String> {
-    let allowed = allowed_misses(labels);
-    (misses > allowed).then(|| {
-        say!(
-            "{misses} of {labels} answers missed (at most {allowed})",
-            "{labels} 个回答判错 {misses} 个（至多允许 {allowed} 个）"
-        )
-    })
-}
-
-/// Why the judge may grade nothing at all, by its dimensions.
-fn whole_failures(dimensions: &[DimensionResult]) -> Vec<String> {
-    let unqualified: Vec<&DimensionResult> = dimensions.iter().filter(|result| !result.qualified).collect();
-    let has_accuracy = unqualified.iter().any(|result| result.dimension == Dimension::Accuracy);
-    if has_accuracy || unqualified.len() > 1 || unqualified.len() == dimensions.len() {
-        let failures = unqualified.iter().map(|result| {
-            let name = word(result.dimension.name(), result.dimension.label(Locale::Zh));
-            say!("{name}: {}", "{name}：{}", result.failures.join(word("; ", "；")))
-        });
-        return failures.collect();
+/// `; 11 of 16 not asked`; empty where all were.
+fn not_asked(asked: usize, labels: usize) -> String {
+    match labels - asked {
+        0 => String::new(),
+        left => say!("; {left} of {labels} not asked", "；{labels} 个中有 {left} 个未询问"),
     }
-    let qualified = dimensions.iter().filter(|result| result.qualified);
-    let (misses, labels) = qualified.fold((0, 0), |sum, result| (sum.0 + result.misses.len(), sum.1 + result.labels));
-    let allowed = allowed_misses_in_all(labels);
-    if misses <= allowed {
-        return Vec::new();
-    }
-    vec![say!(
-        "{misses} of {labels} labels missed in all (at most {allowed})",
-        "共 {labels} 个标注，判错 {misses} 个（至多允许 {allowed} 个）"
-    )]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::by_dimension;
     use crate::judge::selftest::{SelfTestDesign, draw_selftest};
+    use crate::judge::{Rubric, Scope, by_dimension};
     use base::locale::Locale;
     use std::sync::LazyLock;
 
@@ -502,6 +546,18 @@ mod tests {
             let answered: Grades = answered.collect();
             assert!(!cannot_grade(test(), &answered, &open), "sound after {n}");
         }
+    }
+
+    #[test]
+    fn a_dimension_that_the_rubric_lacks_is_not_judged_where_a_case_has_no_grade() {
+        let text = Rubric::built_in_text(Locale::En).replace("\"accuracy\"", "\"completeness\"");
+        let test = test().measured_by(&Rubric::read(&text).expect("a rubric"), Scope::ByType);
+        let mut grades = on_scale(5.0, 3.0, 1.0);
+        grades.values_mut().for_each(|grade| *grade = grade.only(|dimension| dimension != Dimension::Accuracy));
+        let (id, _) = grades.pop_first().expect("a grade");
+        assert!(test.case(&id).is_some_and(|case| case.labels.contains_key(&Dimension::Accuracy)));
+        let outcome = verdict(&test, &grades);
+        assert!(outcome.passed && outcome.dimensions.len() == 5, "{outcome:?}");
     }
 
     #[test]

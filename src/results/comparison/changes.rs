@@ -56,6 +56,11 @@ impl FixtureChanges {
         self.tested() == 0 || self.is_tested(fixture)
     }
 
+    /// Whether the fixture has no cell that both sides have.
+    pub(super) fn is_not_comparable(&self, fixture: &str) -> bool {
+        self.not_comparable.iter().any(|lone| lone == fixture)
+    }
+
     fn is_tested(&self, fixture: &str) -> bool {
         self.changed.iter().chain(&self.asked_again).any(|known| known == fixture)
     }

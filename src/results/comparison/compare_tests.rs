@@ -292,12 +292,42 @@ fn many_missing_cells_forbid_a_verdict() {
 }
 
 #[test]
+fn a_fixture_that_one_side_lost_whole_forbids_an_improvement_and_no_regression() {
+    let (better, worse) = (rows("mine", &A), rows("mine", &B));
+    let verdict = |a: &[Row], b: &[Row]| {
+        let overall = against(&of_many("a", a), &of_many("b", b)).overall.unwrap();
+        (overall.verdict, overall.reason, overall.clusters)
+    };
+    let without = |rows: &[Row]| rows.iter().filter(|row| row.fixture != "f4").cloned().collect::<Vec<Row>>();
+    let withheld = (Verdict::NoEvidence, Some(NoEvidenceReason::Missing), 3);
+    assert_eq!(verdict(&without(&better), &worse), withheld);
+    assert_eq!(verdict(&better, &without(&worse)), withheld);
+    assert_eq!(verdict(&without(&worse), &better), (Verdict::Regressed, None, 3));
+    assert_eq!(verdict(&without(&better), &without(&worse)), (Verdict::Improved, None, 3), "neither side was graded");
+}
+
+#[test]
+fn a_regression_with_another_answerer_alone_is_in_the_main_result() {
+    let (a, b) = (set("a", &A), set("b", &A));
+    let mut found = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
+    let same = found.methods.swap_remove("mine").unwrap();
+    let mut worse = same.clone();
+    worse.overall.as_mut().unwrap().verdict = Verdict::Regressed;
+    found.methods = [("mine/agent".to_owned(), same), ("mine/second".to_owned(), worse)].into_iter().collect();
+    let mut manifest = a.manifest.clone();
+    manifest.design.answerers.push(crate::results::fakes::model_info("second", "test/agent-2"));
+    let MainResult::Regressed(change) = main_result(&summarize(&a, Some(found)), &manifest) else { panic!("missed") };
+    let names: Vec<&str> = change.methods.iter().map(|method| method.method.as_str()).collect();
+    assert_eq!((names, change.answerers), (vec!["mine/second"], Some(AnswererAgreement { same: 1, of: 2 })));
+}
+
+#[test]
 fn the_gate_names_what_got_worse_in_a_line() {
     let compared = |a: &ResultSet, b: &ResultSet| compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap();
     let (better, worse) = (of_many("b", &rows("mine", &A)), of_many("a", &rows("mine", &B)));
     let gate = regressions(&compared(&worse, &better));
     assert_eq!(gate.iter().map(|r| r.what.as_str()).collect::<Vec<_>>(), ["overall", "accuracy", "completeness"]);
-    assert_eq!(gate[0].why, "mine: overall -0.47 [-0.63, -0.32] on 4 fixtures, p 0.002, against b");
+    assert_eq!(gate[0].why, "mine: overall −0.47 [−0.63, −0.32] on 4 fixtures, p 0.002, against b");
     assert!(regressions(&compared(&set("a", &A), &set("b", &B))).is_empty());
 }
 

@@ -150,28 +150,33 @@ const CONSTRAINT: &str = "constraint";
 /// What the needed-later recall is called there.
 const NEEDED: &str = "needed";
 
-/// `-1.00 [-1.31, -0.69] on 4 of 8 fixtures, the others unchanged (over all -0.50), p 0.003, against main`.
+/// `−1.00 [−1.31, −0.69] on 4 of 8 fixtures that changed (over all −0.50), p 0.003, against main`.
 fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> String {
-    let interval = judged.ci95.map(|ci| format!(" [{:+.2}, {:+.2}]", ci.low(), ci.high())).unwrap_or_default();
+    let interval = judged.ci95.map(|ci| format!(" [{}, {}]", signed(ci.low()), signed(ci.high()))).unwrap_or_default();
     let p = judged.p_adjusted.map(|p| format!(", p {}", probability(p))).unwrap_or_default();
     let fixtures = match judged.unchanged {
         0 => say!("{} fixtures", "{} 个样本", judged.clusters),
         unchanged => {
             let all = judged.clusters + unchanged;
             say!(
-                "{} of {all} fixtures that changed (over all {:+.2})",
-                "{all} 个样本中有变化的 {} 个（全部 {:+.2}）",
+                "{} of {all} fixtures that changed (over all {})",
+                "{all} 个样本中有变化的 {} 个（全部 {}）",
                 judged.clusters,
-                judged.difference_all
+                signed(judged.difference_all)
             )
         }
     };
     say!(
-        "{:+.2}{interval} on {fixtures}{p}, against {}",
-        "{:+.2}{interval}，{fixtures}{p}，对比 {}",
-        judged.difference,
+        "{}{interval} on {fixtures}{p}, against {}",
+        "{}{interval}，{fixtures}{p}，对比 {}",
+        signed(judged.difference),
         comparison.baseline
     )
+}
+
+/// `−0.47`, with the minus sign of the first sentence of a report.
+fn signed(value: f64) -> String {
+    format!("{value:+.2}").replace('-', "−")
 }
 
 fn probability(p: f64) -> String {

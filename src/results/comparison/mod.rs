@@ -33,7 +33,9 @@ use crate::action::Digest;
 use crate::judge::Dimension;
 use base::locale::word;
 use base::say;
-use stats::{self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, NoRerun, Paired, RunValues};
+use stats::{
+    self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, MissingCounts, NoRerun, Paired, RunValues,
+};
 
 /// One side of a comparison: a result set, or one of its methods.
 #[derive(Clone, Copy, Debug)]
@@ -260,12 +262,16 @@ fn paired_differences(
     let [selected_a, selected_b] = common_selections(matched);
     let (a, b) = (selected_a.runs(pair.a.place), selected_b.runs(pair.b.place));
     let is_deterministic = a.are_deterministic() || b.are_deterministic();
+    let probes = tested_or_lost_probes(matched, fixtures);
     let paired = |all: Vec<(usize, &str, RunValues, RunValues)>, measured: Option<Dimension>| {
         let tested = all.iter().filter(|(_, name, ..)| fixtures.has_part_in_tests(name));
         let clusters: Vec<_> = tested.map(|(at, _, a, b)| (*at, a.clone(), b.clone())).collect();
         let items = graded_items(matched.judged, fixtures, &selected_a.kept, measured);
         let paired = Paired::by_cluster(&clusters)?.with_unchanged(all.len() - clusters.len());
-        let paired = paired.with_graded_items(items);
+        let of_overall = &selected_a.overall;
+        let dimensions = measured.map_or_else(|| of_overall.clone(), |dimension| BTreeSet::from([dimension]));
+        let with_lost = missing_share(matched, &probes, &dimensions);
+        let paired = paired.with_graded_items(items).with_lost_clusters(with_lost);
         let paired = if is_deterministic { paired.without_rerun(NoRerun::Deterministic) } else { paired };
         Some(if pair.has_same_answerer() { paired } else { paired.confounded() })
     };
@@ -286,13 +292,46 @@ fn common_selections<'s>(matched: &ComparedVariants<'s>) -> [Selection<'s>; 2] {
     let (judged_a, judged_b) = (scores_a.judged(pair.a.place), scores_b.judged(pair.b.place));
     let both = matched.probes.iter().filter(|(a, b)| judged_a.contains(a) && judged_b.contains(b));
     let (kept_a, kept_b): (Subset, Subset) = both.map(|(a, b)| (*a, *b)).unzip();
-    // Where a side compressed nothing, there is nothing to compare, so nothing is missing.
-    let (apart_a, apart_b) = (judged.probes_apart(pair.a.place), baseline.probes_apart(pair.b.place));
-    let due = matched.probes.iter().filter(|(a, b)| !apart_a.contains(a) && !apart_b.contains(b));
-    let (due_a, due_b): (Subset, Subset) = due.map(|(a, b)| (*a, *b)).unzip();
+    let (due_a, due_b): (Subset, Subset) = due_probes(matched).into_iter().unzip();
     let a = Selection::new(scores_a, kept_a, due_a, excluded);
     let b = Selection::new(scores_b, kept_b, due_b, excluded).with_overall_of(&a);
     [a, b]
+}
+
+/// The probes that were due on both sides, by their places on either side. Where a side compressed nothing, there is
+/// nothing to compare, so nothing is missing.
+fn due_probes(matched: &ComparedVariants<'_>) -> Vec<(usize, usize)> {
+    let ComparedVariants { judged, baseline, pair, .. } = *matched;
+    let (apart_a, apart_b) = (judged.probes_apart(pair.a.place), baseline.probes_apart(pair.b.place));
+    let due = matched.probes.iter().filter(|(a, b)| !apart_a.contains(a) && !apart_b.contains(b));
+    due.map(|(a, b)| (*a, *b)).collect()
+}
+
+/// The due probes of the tested fixtures, and of those that cannot be tested because a side has nothing of them.
+fn tested_or_lost_probes(matched: &ComparedVariants<'_>, fixtures: &FixtureChanges) -> Vec<(usize, usize)> {
+    let mut due = due_probes(matched);
+    due.retain(|(probe, _)| {
+        let place = matched.judged.scores.fixture_of(*probe);
+        let name = place.and_then(|place| matched.judged.fixture_name(place));
+        name.is_some_and(|name| fixtures.has_part_in_tests(name) || fixtures.is_not_comparable(name))
+    });
+    due
+}
+
+/// The share of the scores of these probes and dimensions that the side which lacks more is missing. A probe measures a
+/// dimension if it does on either side.
+fn missing_share(matched: &ComparedVariants<'_>, probes: &[(usize, usize)], dimensions: &BTreeSet<Dimension>) -> f64 {
+    let (scores_a, scores_b) = (&matched.judged.scores, &matched.baseline.scores);
+    let (mut gaps_a, mut gaps_b) = (MissingCounts::default(), MissingCounts::default());
+    for (a, b) in probes {
+        for dimension in dimensions {
+            if scores_a.measures(*a, *dimension) || scores_b.measures(*b, *dimension) {
+                gaps_a += scores_a.gaps(matched.pair.a.place, *a, *dimension);
+                gaps_b += scores_b.gaps(matched.pair.b.place, *b, *dimension);
+            }
+        }
+    }
+    gaps_a.share().unwrap_or(0.0).max(gaps_b.share().unwrap_or(0.0))
 }
 
 /// How many probes of the tested fixtures were graded, or were graded on one dimension.
@@ -313,7 +352,7 @@ fn by_fixture<'m>(
         b.filter_map(|(place, runs)| Some((matched.baseline.fixture_name(place)?, runs))).collect();
     let both = a.filter_map(|(place, runs)| {
         let name = matched.judged.fixture_name(place)?;
-        let is_comparable = !fixtures.not_comparable.iter().any(|lone| lone == name);
+        let is_comparable = !fixtures.is_not_comparable(name);
         is_comparable.then_some((place, name, runs.clone(), (*there.get(name)?).clone()))
     });
     both.collect()

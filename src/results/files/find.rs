@@ -7,6 +7,7 @@ use super::label::Label;
 use super::label_folders::{INCOMPLETE, LabelFolders, LabelLockError, REPLACED, remove_folder};
 use super::label_writer::LabelWriterError;
 use super::manifest::Outcome;
+use base::clock::moment;
 use base::fault::nearest;
 use base::files::{self, FileError, FileLock};
 
@@ -83,7 +84,7 @@ pub fn lock_results(folder: &ResultsFolder) -> Result<Option<(FileLock, FileLock
     folders(folder).map(|folders| Ok::<_, LabelLockError>((folders.lock_run()?, folders.lock_files()?))).transpose()
 }
 
-/// Removes a set, and the incomplete set of the same label.
+/// Removes a set, the incomplete set of the same label, and the parts that either was merged from.
 ///
 /// # Errors
 /// The set is protected or a run writes it, or the file system refuses.
@@ -91,6 +92,11 @@ pub fn remove_results(folder: &ResultsFolder) -> Result<(), LabelWriterError> {
     let _locks = lock_results(folder)?;
     if folder.is_protected() {
         return Err(LabelWriterError::Protected(Label::new(&folder.label()).map_err(FolderError::from)?));
+    }
+    if let Some(folders) = folders(folder) {
+        for set in [folder.clone(), folders.incomplete()] {
+            folders.remove_merged(&set.manifest().map(|manifest| manifest.merged).unwrap_or_default())?;
+        }
     }
     // First, because no run can begin with an incomplete set beside what is left of a removed one.
     incomplete_beside(folder).map_or(Ok(()), |incomplete| remove_folder(incomplete.path()))?;
@@ -157,7 +163,7 @@ pub fn newest(results: &Path) -> Result<ResultsFolder, FolderError> {
     let started = labels(results)?.into_iter().filter_map(|label| {
         let path = ResultsFolder::new(results, &label).file(names::MANIFEST);
         let text = files::read_text(&path).ok()?;
-        Some((read_head(&path, &text).ok()?.started, label))
+        Some((moment(&read_head(&path, &text).ok()?.started), label))
     });
     let (_, label) = started.max().ok_or_else(|| FolderError::Empty(results.to_owned()))?;
     Ok(ResultsFolder::new(results, &label))

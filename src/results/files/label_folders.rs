@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use super::design_change::DesignChange;
 use super::folder::{ResultsFolder, names};
 use super::label::Label;
-use super::manifest::{Manifest, Outcome};
+use super::manifest::{Manifest, MergedPart, Outcome};
 use crate::parts::PartNumber;
 use base::files::{self, FileError, FileLock, LockError, create_private_folder, share_alike, this_command};
 use base::say;
@@ -176,6 +176,28 @@ impl LabelFolders {
         remove_folder(folder.path())?;
         // only if it is empty
         let _ = folder.path().parent().map(fs::remove_dir);
+        Ok(())
+    }
+
+    /// Removes the folders of these parts: the remote has what they made. A part that has run again since it was merged
+    /// stays, and so does one that is being run.
+    pub(super) fn remove_merged(&self, merged: &[MergedPart]) -> Result<(), LabelLockError> {
+        for part in merged {
+            let [folder, _] = part_folders(&self.results, &self.label, part.record.number);
+            let last_run = ResultsFolder::new(&folder, &self.label).manifest();
+            if !last_run.is_ok_and(|manifest| manifest.started == part.started) {
+                continue;
+            }
+            match LabelFolders::new(&folder, &self.label).lock_run() {
+                Ok(_lock) => remove_folder(&folder)?,
+                Err(LabelLockError::Held { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // only if they are empty
+        let parts = self.results.join(PARTS);
+        let _ = fs::remove_dir(parts.join(self.label.as_str()));
+        let _ = fs::remove_dir(parts);
         Ok(())
     }
 

@@ -10,15 +10,15 @@ use crate::results::result_set::level::NEEDED_RECALL;
 use stats::{DifferenceTest, Verdict};
 
 pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainResult {
-    let answerers: Vec<&str> = manifest.design.answerers.iter().map(|asked| asked.name.as_str()).collect();
-    let (primary, others) = match answerers.as_slice() {
-        [primary, others @ ..] if !others.is_empty() => (primary, others),
+    let answerers = manifest.design.answerers.iter().map(|asked| asked.name.as_str());
+    let by_answerer: Vec<ComparedMethods<'_>> =
+        answerers.map(|answerer| ComparedMethods::new(comparison, Some(answerer))).collect();
+    let main = match by_answerer.as_slice() {
+        [primary, _, ..] => primary.with_losses_elsewhere(),
         _ => return ComparedMethods::new(comparison, None).result(None),
     };
-    let main = ComparedMethods::new(comparison, Some(primary));
-    let trends = others.iter().map(|other| ComparedMethods::new(comparison, Some(other)).trend());
-    let same = trends.filter(|trend| *trend == main.trend()).count();
-    main.result(Some(AnswererAgreement { same: same + 1, of: answerers.len() }))
+    let same = by_answerer.iter().filter(|one| one.trend() == main.trend()).count();
+    main.result(Some(AnswererAgreement { same, of: by_answerer.len() }))
 }
 
 /// Whether anything got better, whether anything got worse, and whether anything changed at all.
@@ -39,6 +39,16 @@ impl<'c> ComparedMethods<'c> {
         ComparedMethods { comparison, methods: methods.collect() }
     }
 
+    /// These methods, with those that regressed with other answerers where nothing here did: the gate fails for them,
+    /// so the result has to name them.
+    fn with_losses_elsewhere(&self) -> ComparedMethods<'c> {
+        let (_, is_worse, _) = self.trend();
+        let others = self.comparison.methods.iter().filter(|(name, compared)| {
+            !is_worse && is_worse_method(compared) && self.methods.iter().all(|(known, _)| known != name)
+        });
+        ComparedMethods { comparison: self.comparison, methods: self.methods.iter().copied().chain(others).collect() }
+    }
+
     fn result(&self, answerers: Option<AnswererAgreement>) -> MainResult {
         let change = self.change(answerers);
         match self.trend() {
@@ -51,14 +61,9 @@ impl<'c> ComparedMethods<'c> {
     }
 
     fn trend(&self) -> Trend {
-        let is_worse_elsewhere = self.methods.iter().any(|(_, compared)| {
-            compared.reliability.regressed
-                || compared.dimensions.values().any(is_regressed)
-                || compared.needed.as_ref().is_some_and(is_regressed)
-                || compared.constraints_lost.iter().any(|lost| lost.is_confirmed)
-        });
         let is_changed = self.methods.iter().any(|(_, compared)| compared.is_changed());
-        let is_worse = self.has_verdict(Verdict::Regressed) || is_worse_elsewhere;
+        let is_worse =
+            self.has_verdict(Verdict::Regressed) || self.methods.iter().any(|(_, compared)| is_worse_method(compared));
         (self.has_verdict(Verdict::Improved), is_worse, is_changed)
     }
 
@@ -210,6 +215,15 @@ impl<'c> ComparedMethods<'c> {
             (_, several) => Some(EditNote::Several(several)),
         }
     }
+}
+
+/// Whether a method got worse in anything that the gate tests.
+fn is_worse_method(compared: &MethodComparison) -> bool {
+    compared.reliability.regressed
+        || compared.overall.as_ref().is_some_and(is_regressed)
+        || compared.dimensions.values().any(is_regressed)
+        || compared.needed.as_ref().is_some_and(is_regressed)
+        || compared.constraints_lost.iter().any(|lost| lost.is_confirmed)
 }
 
 fn is_regressed(test: &DifferenceTest) -> bool {

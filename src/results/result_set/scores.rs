@@ -8,7 +8,7 @@ use super::grade::{AnswerAt, ByDimension, Grade, equal_range, place};
 use crate::action::KeyHalf;
 use crate::judge::Dimension;
 use crate::results::files::design::{CriterionWeight, Design};
-use stats;
+use stats::{self, MissingCounts};
 
 /// The scores of one answer in one repetition of the judgement, by dimension: the medians of its panel.
 #[derive(Clone, Debug)]
@@ -78,6 +78,12 @@ impl Scores {
     /// The score of each run, which is the mean over its answers and judgements; `None` for a run without a score.
     pub(in crate::results) fn by_run(&self, variant: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
         self.grid.by_run(variant, probe, dimension)
+    }
+
+    /// How many runs of a probe there should be, and how many of them have no score.
+    pub(in crate::results) fn gaps(&self, variant: usize, probe: usize, dimension: Dimension) -> MissingCounts {
+        let present = self.by_run(variant, probe, dimension).iter().flatten().count();
+        MissingCounts { cells: self.runs(), missing: self.runs().saturating_sub(present) }
     }
 
     /// The scores of each answer and judgement of a variant, with panels merged; sorted by place.

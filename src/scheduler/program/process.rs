@@ -16,10 +16,13 @@ use tokio::process::{Child, Command};
 use super::fault::{MAX_OUTPUT, ProgramError};
 use crate::compress::CommandSpec;
 use crate::scheduler::supervisor::{NOT_STARTED, is_supervised, supervised};
-use base::redaction::{add_key, redact, redact_bytes};
+use base::redaction::{add_key, redact_bytes};
 
 /// The bytes of standard error that are shown, from its end.
 const ERROR_TAIL: usize = 8 << 10;
+
+/// The bytes before them that are kept unseen: a key is found only if the part of it that is not shown is there, too.
+const UNSEEN: usize = 8 << 10;
 
 /// Redacts the values of the program's secrets from now on.
 pub(super) fn redact_secrets(spec: &CommandSpec) {
@@ -101,21 +104,25 @@ async fn communicate(
     Ok((if bytes.len() as u64 > MAX_OUTPUT { ExitStatus::default() } else { status }, bytes))
 }
 
-/// Reads standard error until it ends and keeps the last part of it.
+/// Reads standard error until it ends and keeps the last part of it. Keys are redacted before it is cut.
 pub(super) async fn keep_end(pipe: Option<impl AsyncRead + Unpin>, kept: Arc<Mutex<String>>) {
     let Some(mut pipe) = pipe else { return };
-    let (mut tail, mut chunk) = (Vec::new(), [0_u8; 4096]);
+    let (mut tail, mut shown_from, mut chunk) = (Vec::new(), 0, [0_u8; 4096]);
     while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         // The text was taken: the next one begins here.
         if kept.is_empty() {
-            tail.clear();
+            shown_from = tail.len();
         }
         tail.extend_from_slice(chunk.get(..read).unwrap_or_default());
-        if tail.len() > 2 * ERROR_TAIL {
-            tail.drain(..tail.len() - ERROR_TAIL);
+        if tail.len() - shown_from > 2 * ERROR_TAIL {
+            shown_from = tail.len() - ERROR_TAIL;
         }
-        *kept = redact(&String::from_utf8_lossy(&tail)).into_owned();
+        let excess = shown_from.saturating_sub(UNSEEN);
+        tail.drain(..excess);
+        shown_from -= excess;
+        let redacted = redact_bytes(&tail);
+        *kept = String::from_utf8_lossy(redacted.get(shown_from..).unwrap_or_default()).into_owned();
     }
 }
 
@@ -235,6 +242,22 @@ mod tests {
     async fn a_failure_carries_the_last_words() {
         let error = run(&spec("echo trouble >&2; exit 3"), Bytes::new()).await.unwrap_err().to_string();
         assert!(error.contains("exit status: 3") && error.contains("trouble"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_key_is_redacted_also_where_standard_error_is_cut() {
+        /// Five chunks are the first that are too many.
+        const WRITTEN: usize = 5 * 4096;
+        let key = "sk-cut-9f8e7d6c5b4a39281706";
+        add_key(key);
+        for unseen in 1..key.len() {
+            let seen = key.len() - unseen;
+            let before = "x".repeat(WRITTEN - ERROR_TAIL - unseen);
+            let after = "y".repeat(ERROR_TAIL - seen);
+            let kept = Arc::default();
+            keep_end(Some(format!("{before}{key}{after}").as_bytes()), Arc::clone(&kept)).await;
+            assert_eq!(*kept.lock().unwrap(), format!("{}{after}", "*".repeat(seen)));
+        }
     }
 
     #[tokio::test]

@@ -133,6 +133,20 @@ async fn attempts_are_bounded_and_the_last_failure_is_reported() {
 }
 
 #[tokio::test]
+async fn an_empty_reply_that_is_paid_is_asked_for_three_times() {
+    let empty = |output: u32| {
+        let usage = format!(r#"{{"prompt_tokens":8,"completion_tokens":{output}}}"#);
+        let choices = r#"[{"finish_reason":"stop","message":{"content":""}}]"#;
+        Scripted::new(200, format!(r#"{{"choices":{choices},"usage":{usage}}}"#))
+    };
+    for (output, expected) in [(50, 3), (0, 6)] {
+        let (outcome, sent) = ask_scripted((0..9).map(|_| empty(output)).collect()).await;
+        let failure = outcome.unwrap_err();
+        assert_eq!((failure.class, failure.attempts, sent), (ErrorClass::Malformed, expected, expected as usize));
+    }
+}
+
+#[tokio::test]
 async fn a_provider_that_always_says_try_again_at_once_is_given_up() {
     for (status, header) in [(503, "retry-after"), (429, "retry-after-ms"), (529, "retry-after")] {
         let refusal = || Scripted::new(status, r#"{"error":{"message":"busy"}}"#).header(header, "0");

@@ -199,6 +199,7 @@ fn in_chinese(kind: &str) -> &str {
         "message of the tool itself" => "工具自身的消息",
         "caveat about local commands" => "关于本地命令的说明",
         "output of a local command" => "本地命令的输出",
+        "local command" => "本地命令",
         "`$set` without a list of messages" => "没有消息列表的 `$set`",
         "reply to a summary" => "对摘要的回复",
         "start of the chat" => "聊天开始",

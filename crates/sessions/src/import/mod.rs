@@ -34,7 +34,7 @@ pub use conversation::{
 };
 pub use folder::{Log, log_files};
 pub use format::Format;
-pub use points::{PointRules, propose};
+pub use points::{FEWEST_MESSAGES, FEWEST_TOKENS, PointRules, is_too_short, propose};
 pub use scrub::{
     Field, Replacement, SCRUBBED_AT, SYSTEM_PLACEHOLDER, ScrubReport, ScrubSettings, Suspicion, SuspicionKind, audit,
     full_length, has_secret, record_scrubbing, scrub, scrub_texts,

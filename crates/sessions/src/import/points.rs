@@ -69,6 +69,19 @@ fn may_be_point(messages: &[Message], start: usize, at: usize) -> bool {
     at > start && at <= messages.len() && is_boundary(messages, at)
 }
 
+/// The fewest messages, without the system message, of a session in which a compression can leave anything out.
+pub const FEWEST_MESSAGES: usize = 5;
+/// The fewest tokens of such a session: a summary of a shorter one is about as long.
+pub const FEWEST_TOKENS: u64 = 1000;
+
+/// Whether there is nothing to compress: fewer messages or tokens than [`FEWEST_MESSAGES`] and [`FEWEST_TOKENS`].
+pub fn is_too_short(messages: &[Message], count: &dyn Fn(&Message) -> Tokens) -> bool {
+    let start = usize::from(messages.first().is_some_and(|first| first.role == Role::System));
+    let session = messages.get(start..).unwrap_or_default();
+    let tokens: Tokens = session.iter().map(count).sum();
+    session.len() < FEWEST_MESSAGES || tokens < Tokens(FEWEST_TOKENS)
+}
+
 /// Whether enough of the session is after a point.
 fn leaves_tail(messages: &[Message], at: usize) -> bool {
     let (share, turns) = TAIL;
@@ -111,6 +124,16 @@ mod tests {
 
     fn long(turns: usize) -> Vec<Message> {
         (0..turns).map(|_| Message::text(Role::Assistant, "xx")).collect()
+    }
+
+    #[test]
+    fn a_session_of_few_messages_or_tokens_is_too_short() {
+        let is_short = |turns, tokens| is_too_short(&long(turns), &|_| Tokens(tokens));
+        assert!(is_short(4, 9000) && is_short(5, 199) && !is_short(5, 200));
+        let mut with_system = vec![Message::text(Role::System, "s")];
+        with_system.extend(long(4));
+        assert!(is_too_short(&with_system, &|_| Tokens(9000)), "the system message does not count");
+        assert!(is_too_short(&[], &|_| Tokens(1)));
     }
 
     #[test]

@@ -111,6 +111,29 @@ fn claude_code_marks_compactions_and_inserted_texts_in_two_ways() {
 }
 
 #[test]
+fn claude_code_commands_that_the_tool_carried_out_are_left_out() {
+    let record = |uuid: &str, parent: &str, text: &str| {
+        let content = format!(r#""message": {{"role": "user", "content": "{text}"}}"#);
+        format!(r#"{{"type": "user", "sessionId": "s", "uuid": "{uuid}", "parentUuid": {parent}, {content}}}"#)
+    };
+    let local = "<command-name>/effort</command-name>\\n  <command-message>effort</command-message>";
+    let prompt = "<command-message>review is running…</command-message>\\n<command-name>/review</command-name>\\n\
+                  <command-args>the parser</command-args>";
+    let lines = [
+        record("u1", "null", local),
+        record("u2", "\"u1\"", "<local-command-stdout>Set effort level</local-command-stdout>"),
+        record("u3", "\"u2\"", "fix the wrong file"),
+        // the person went back, changed the effort and asked for something else
+        record("u4", "\"u2\"", local),
+        record("u5", "\"u4\"", prompt),
+    ];
+    let text = read("claude.jsonl", &lines.join("\n"), None);
+    assert!(!text.contains("/effort") && text.contains("user: \"/review the parser\""), "{text}");
+    assert!(text.contains("left out: 2 injected text `local command`"), "{text}");
+    assert!(!text.contains("the wrong file"), "{text}");
+}
+
+#[test]
 fn text_without_the_heading_of_a_chat_is_no_history_of_aider() {
     let read = |text: &str| read_bytes(Path::new("a.md"), text.as_bytes().to_vec(), Some(Format::Aider));
     let messages = |text| read(text).map_or(0, |log| log.conversations.iter().map(|chat| chat.messages.len()).sum());

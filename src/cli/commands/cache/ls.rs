@@ -3,7 +3,7 @@
 use super::entry::{EntryJson, date_of, model_of, place_of};
 use super::filter::{CacheFilter, EntryFilter, EntryNames};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::format::{Noun, age, count, cut, left, money, right, short_tokens, size};
+use crate::cli::format::{Noun, age, count, cut, display_width, left, money, right, short_tokens, size};
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
 use crate::entries::{EntryLookup, EntryMeta};
 use base::locale::word;
@@ -43,6 +43,15 @@ pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Consol
 /// Output is written in blocks of this size.
 const BLOCK: usize = 32 << 10;
 
+/// Columns before what an entry was made for, where that is on the same line.
+const BEFORE_PLACE: usize = 100;
+/// Columns that it needs there.
+const LEAST_PLACE: usize = 30;
+/// Columns before it on a line of its own.
+const INDENT: usize = 2;
+/// Columns between it and a fault.
+const GAP: usize = 2;
+
 struct EntryList<'c> {
     console: &'c Console,
     pages: Pages<'c>,
@@ -68,7 +77,7 @@ impl<'c> EntryList<'c> {
             self.block.push_str(&escape_json(&json));
         } else {
             if self.entries == 0 {
-                let head = if self.console.is_narrow() { narrow_head() } else { head() };
+                let head = if self.is_split() { narrow_head() } else { head() };
                 self.block.push_str(&self.console.paint(TextStyle::Strong, head));
                 self.block.push('\n');
             }
@@ -82,30 +91,40 @@ impl<'c> EntryList<'c> {
         }
     }
 
+    /// Whether what an entry was made for is on a line of its own, because the terminal has no room for it beside the
+    /// other columns.
+    fn is_split(&self) -> bool {
+        self.console.columns().is_some_and(|columns| columns < BEFORE_PLACE + LEAST_PLACE)
+    }
+
     fn line(&self, record: &Record, meta: &EntryMeta, day: Day) -> String {
+        let fault = match record.status {
+            EntryStatus::Output { .. } | EntryStatus::Unparsed => None,
+            EntryStatus::Malformed { .. } => Some((TextStyle::Warning, word("unreadable", "不可读"))),
+            EntryStatus::Failed { .. } => Some((TextStyle::Bad, word("failed", "失败"))),
+        };
         let tokens = match (meta.usage.input, meta.usage.output) {
             (None, None) => "–".to_owned(),
             (input, output) => format!("{}+{}", short_tokens(input), short_tokens(output)),
         };
-        let (key, stage, place) = (record.key.0.short(), meta.stage.name(), place_of(&meta.coordinate));
+        let (key, stage, mut place) = (record.key.0.short(), meta.stage.name(), place_of(&meta.coordinate));
+        if let Some(columns) = self.console.columns() {
+            let before = if self.is_split() { INDENT } else { BEFORE_PLACE };
+            let after = fault.map_or(0, |(_, text)| GAP + display_width(text));
+            place = cut(&place, columns.saturating_sub(before + after));
+        }
         let (bytes, cost) = (size(record.stored_bytes()), money(meta.cost));
         let age = age(self.now.saturating_sub(record.created) / 1000);
-        let line = if self.console.is_narrow() {
-            let place = cut(&place, self.console.width() - 2);
+        let line = if self.is_split() {
             format!("{key:<12}  {stage:<8}  {bytes:>7}  {}  {}\n  {place}", right(&cost, 8), right(&age, 6))
         } else {
             let (model, day) = (left(&cut(&model_of(meta), 22), 22), date_of(day));
             let (cost, age) = (right(&cost, 8), right(&age, 6));
             format!("{key:<12}  {stage:<8}  {model}  {bytes:>7}  {tokens:>11}  {cost}  {age}  {day:<10}  {place}")
         };
-        match record.status {
-            EntryStatus::Output { .. } | EntryStatus::Unparsed => line,
-            EntryStatus::Malformed { .. } => {
-                format!("{line}  {}", self.console.paint(TextStyle::Warning, word("unreadable", "不可读")))
-            }
-            EntryStatus::Failed { .. } => {
-                format!("{line}  {}", self.console.paint(TextStyle::Bad, word("failed", "失败")))
-            }
+        match fault {
+            None => line,
+            Some((style, text)) => format!("{line}  {}", self.console.paint(style, text)),
         }
     }
 

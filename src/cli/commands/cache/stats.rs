@@ -228,10 +228,13 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
     text.extend(stats.by_age.iter().map(|age| age.sums.line(age_word(age.age), is_narrow)));
     let DiskUsage { total, entries, derived, index, other } = stats.disk;
     let [entries, derived, index, other] = [entries, derived, index, other].map(size);
-    text.push(say!("\nSize on disk: {} (entries {entries}; rows and report data, which runs derive again, {derived}; index {index}; \
-         other {other}).", "\n磁盘占用：{}（条目 {entries}；可由运行重新得出的行与报告数据 {derived}；索引 {index}；其他 {other}）。",
+    let on_disk = say!(
+        "\nSize on disk: {} (entries {entries}; rows and report data, which runs derive again, {derived}; index {index}; \
+         other {other}).",
+        "\n磁盘占用：{}（条目 {entries}；可由运行重新得出的行与报告数据 {derived}；索引 {index}；其他 {other}）。",
         console.paint(TextStyle::Strong, &size(total))
-    ));
-    let saved = stats.saved.filter(|saved| saved.hits > 0).map(|saved| saved.describe(console));
+    );
+    text.push(console.prose(&on_disk));
+    let saved = stats.saved.filter(|saved| saved.hits > 0).map(|saved| console.prose(&saved.describe(console)));
     format!("{}{}", text.join("\n"), saved.unwrap_or_default())
 }

@@ -54,7 +54,7 @@ pub(super) fn run(common: &Common, args: &GradeArgs, console: &Console) -> Resul
         );
     }
     let case = Case::from_request(CaseId("request".to_owned()), request);
-    pipeline.selftest = Arc::new(SelfTest { cases: vec![case] });
+    pipeline.selftest = Arc::new(SelfTest::new(vec![case]));
     grade(&pipeline, &args.budget, console)
 }
 

@@ -128,7 +128,7 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
             number(result.median_right, 2),
             number(result.median_half, 2),
             number(result.median_wrong, 2),
-            say!("{} of {}", "{}/{}", result.misses.len(), result.labels),
+            say!("{} of {}", "{}/{}", result.misses.len(), result.asked),
             result.length_shift.map_or_else(String::new, |shift| format!("{shift:+.2}")),
             mark.to_owned(),
         ]

@@ -20,6 +20,7 @@ use crate::results::{
     FolderError, LabelWriterError, Manifest, MethodInfo, Outcome, ResultsFolder, incomplete_beside, labels,
     lock_results, names, open_results, remove_results,
 };
+use base::clock::moment;
 use base::files::read_text;
 use base::locale::word;
 use base::say;
@@ -81,6 +82,9 @@ struct LabelJson {
     protected: bool,
     /// Judged cells of an incomplete later run; null if there is none.
     incomplete_run: Option<u64>,
+    /// Whether no questions were asked, so that there are no cells.
+    #[serde(skip)]
+    is_compress_only: bool,
 }
 
 #[derive(Serialize)]
@@ -105,6 +109,7 @@ impl LabelJson {
             best: best(folder, manifest),
             protected: folder.is_protected(),
             incomplete_run: incomplete_beside(folder).map(|beside| beside.row_count().unwrap_or_default()),
+            is_compress_only: design.answerers.is_empty(),
         }
     }
 }
@@ -133,7 +138,7 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
             Err(error) => console.warn(word("skipped:", "跳过："), error),
         }
     }
-    found.sort_by(|a, b| (&b.started, &b.label).cmp(&(&a.started, &a.label)));
+    found.sort_by(|a, b| (moment(&b.started), &b.label).cmp(&(moment(&a.started), &a.label)));
     console.report(&found, || print(&found, console));
     Ok(Exit::Done)
 }
@@ -176,11 +181,17 @@ fn outcome_word(outcome: Outcome) -> &'static str {
 fn line(label: &LabelJson, width: usize, console: &Console) -> String {
     let began = short_time(&label.started);
     let judged = label.cells.map_or_else(|| "–".to_owned(), |cells| cells.to_string());
-    let cells = format!("{judged}/{}", label.expected);
+    let cells = match label.is_compress_only {
+        true => "–".to_owned(),
+        false => format!("{judged}/{}", label.expected),
+    };
     let best = label.best.as_ref().map_or_else(|| "–".to_owned(), |b| format!("{} {:.2}", b.method, b.overall));
     let outcome = left(outcome_word(label.outcome), 11);
     let meaning = if label.complete { TextStyle::Good } else { TextStyle::Warning };
     let mut notes = String::new();
+    if label.is_compress_only {
+        notes.push_str(word("  contexts only", "  仅上下文"));
+    }
     if label.protected {
         notes.push_str(word("  protected", "  受保护"));
     }

@@ -17,6 +17,7 @@ use crate::report::{
     trend_dimension_name, trend_dimensions, trend_methods, trend_page,
 };
 use crate::results::{Design, Manifest, OVERALL, Outcome, ResultsFolder, labels, names, open_results};
+use base::clock::moment;
 use base::files::{FileError, read_text, write_whole};
 use base::locale::word;
 use base::say;
@@ -145,7 +146,7 @@ fn points(folders: &[ResultsFolder], console: &Console) -> Vec<TrendPoint> {
             Err(why) => console.warn(word("skipped:", "跳过："), why),
         }
     }
-    read.sort_by(|(a, _), (b, _)| (&a.started, &a.label).cmp(&(&b.started, &b.label)));
+    read.sort_by(|(a, _), (b, _)| (moment(&a.started), &a.label).cmp(&(moment(&b.started), &b.label)));
     let mut before: Option<Digest> = None;
     let points = read.into_iter().map(|(manifest, summary)| {
         let measured = measured_with(&manifest.design);

@@ -19,20 +19,21 @@ const WORST: usize = 3;
 const NAMED: usize = 3;
 
 pub(super) fn describe(economics: &Economics, others: usize, console: &Console) -> String {
-    let mut paragraphs = vec![bill(economics, others)];
+    let mut paragraphs = vec![console.prose(&bill(economics, others))];
     paragraphs.extend(rewrites(economics, console));
-    paragraphs.extend(back_test(economics));
-    paragraphs.extend(clock_faults(economics));
+    let texts = [back_test(economics), clock_faults(economics)];
+    paragraphs.extend(texts.iter().flatten().map(|text| console.prose(text)));
     match &economics.withheld {
         Some(why) => {
-            paragraphs.push(say!("Nothing is said of other policies: {}.", "对其他策略不作判断：{}。", why.message()))
+            let text = say!("Nothing is said of other policies: {}.", "对其他策略不作判断：{}。", why.message());
+            paragraphs.push(console.prose(&text));
         }
         None => {
             paragraphs.push(methods(economics, console));
-            paragraphs.push(notes(economics));
+            paragraphs.push(console.prose(&notes(economics)));
         }
     }
-    paragraphs.extend(left_out(economics));
+    paragraphs.extend(left_out(economics).map(|text| console.prose(&text)));
     paragraphs.join("\n\n")
 }
 
@@ -102,11 +103,12 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
         ]
     });
     let table = render_table(&columns, rows, console.width());
-    Some(say!(
-        "{head} made the provider process {} tokens anew{cost}:\n{table}",
-        "{head}使服务商重新处理了 {} 词元{cost}：\n{table}",
+    let text = say!(
+        "{head} made the provider process {} tokens anew{cost}:",
+        "{head}使服务商重新处理了 {} 词元{cost}：",
         grouped(tokens)
-    ))
+    );
+    Some(format!("{}\n{table}", console.prose(&text)))
 }
 
 fn back_test(economics: &Economics) -> Option<String> {
@@ -170,11 +172,13 @@ fn methods(economics: &Economics, console: &Console) -> String {
     ];
     let table = render_table(&columns, economics.methods.iter().map(row), console.width());
     let at_triggers: Vec<String> = economics.methods.iter().filter_map(at_trigger).collect();
-    let at_triggers = if at_triggers.is_empty() { String::new() } else { format!("\n{}", at_triggers.join("\n")) };
-    say!(
-        "Cost against threshold; flat is where it is within 2% of the least:\n{table}{at_triggers}",
-        "费用与触发大小的关系；平坦区指与最低费用相差不到 2% 处：\n{table}{at_triggers}"
-    )
+    let title = word(
+        "Cost against threshold; flat is where it is within 2% of the least:",
+        "费用与触发大小的关系；平坦区指与最低费用相差不到 2% 处：",
+    );
+    let mut lines = vec![console.prose(title), table];
+    lines.extend(at_triggers.iter().map(|text| console.prose(text)));
+    lines.join("\n")
 }
 
 fn row(one: &MethodEconomics) -> Vec<String> {

@@ -7,7 +7,7 @@ use clap::Args;
 use tokio::sync::watch;
 
 use super::draft::BankDraft;
-use super::report::{self, GenerationReport};
+use super::report::{self, BankFile, GenerationReport};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::{ProjectOptions, limits_of, open_project, open_store, print_notices, project_paths_of};
@@ -65,6 +65,7 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
         trusted: RemoteArgs::default().trusted(&pipeline.remote)?,
         shared,
         reports_access: !console.is_quiet,
+        generates: true,
         stop: Some(run_log.screen.stop()),
         ..EngineOptions::default()
     };
@@ -84,10 +85,11 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
     let mut report = GenerationReport { generator, run_log, budget: &options.budget, interrupted, banks: Vec::new() };
     for draft in drafts {
         let path = paths.bank_of(&draft.fixture);
+        let existed = path.symlink_metadata().is_ok();
         if let Some(text) = draft.bank_text()? {
             write_whole(&path, text)?;
         }
-        report.banks.push((paths.shown(&path), draft));
+        report.banks.push(BankFile { path: paths.shown(&path), existed, draft });
     }
     Ok(report::print(&report, console))
 }

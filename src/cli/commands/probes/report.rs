@@ -23,14 +23,22 @@ pub(super) struct GenerationReport<'a> {
     pub(super) budget: &'a Budget,
     pub(super) interrupted: bool,
     /// The banks with their files.
-    pub(super) banks: Vec<(String, BankDraft)>,
+    pub(super) banks: Vec<BankFile>,
+}
+
+/// A draft and the file of its bank.
+pub(super) struct BankFile {
+    pub(super) path: String,
+    /// Whether there was a bank before, which stays if none is written.
+    pub(super) existed: bool,
+    pub(super) draft: BankDraft,
 }
 
 /// Prints the report. Returns how to exit.
 pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     let RunLog { failures, executed, cached, .. } = &report.run_log;
     console.report(&report.json(), || {
-        report.banks.iter().for_each(|(path, draft)| console.inform(&page(report, path, draft, console)));
+        report.banks.iter().for_each(|bank| console.inform(&page(report, bank, console)));
         let cost = cost(report.budget.spent().usd);
         console.note(&say!(
             "{executed} asked now of {} ({cost}), {cached} from the cache",
@@ -39,7 +47,7 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
         ));
     });
     print_failures(failures, usize::MAX, console);
-    if report.banks.iter().any(|(_, draft)| draft.is_written()) {
+    if report.banks.iter().any(|bank| bank.draft.is_written()) {
         console.next(CommandLine::current().of_project().command("probes review"));
     }
     if let Some(reached) = report.budget.reached().map(budget_message) {
@@ -48,7 +56,7 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
             "{reached}；请用更大的预算重新运行以继续"
         ));
     }
-    let is_short = report.banks.iter().any(|(_, draft)| !draft.is_written() || !draft.unchecked.is_empty());
+    let is_short = report.banks.iter().any(|bank| !bank.draft.is_written() || !bank.draft.unchecked.is_empty());
     let over_budget = report.budget.reached().is_some();
     match (report.interrupted, is_short) {
         (true, _) => Exit::Interrupted,
@@ -58,7 +66,8 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     }
 }
 
-fn page(report: &GenerationReport, path: &str, draft: &BankDraft, console: &Console) -> String {
+fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String {
+    let BankFile { path, existed, draft } = bank;
     let probes = count(draft.probes().count(), Noun::Probe);
     let mut text = match (draft.is_written(), draft.is_whole()) {
         (true, _) => say!("wrote {path}  {probes}", "已写入 {path}  {probes}"),
@@ -77,6 +86,9 @@ fn page(report: &GenerationReport, path: &str, draft: &BankDraft, console: &Cons
             )
         }
     };
+    if *existed && !draft.is_written() {
+        text.push_str(&say!("; {path} stays as it was", "；{path} 保持原样"));
+    }
     text.push_str(&format!("\n{}\n", table(draft, console)));
     let mut warnings = shortages(draft, &report.generator);
     let guessable = draft.guessable();
@@ -120,10 +132,15 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
             "规则找不到更多；请手工添加，或用模型生成",
         );
         let advice = if generator == "lexical" { advice } else { word("add some by hand", "请手工添加") };
-        let few = count(kept, Noun::Probe);
+        let number = count(kept, Noun::Probe);
+        let few = match kept {
+            // there is no new bank then, and an older one may have more
+            0 => word("no probe was kept", "没有保留任何问题").to_owned(),
+            _ => say!("the bank has {number}", "题库有 {number}"),
+        };
         shortages.push(say!(
-            "the bank has {few}; {} to {} are recommended: {advice}",
-            "题库有 {few}；建议 {} 至 {} 个：{advice}",
+            "{few}; {} to {} are recommended: {advice}",
+            "{few}；建议 {} 至 {} 个：{advice}",
             wanted.start(),
             wanted.end()
         ));
@@ -189,7 +206,7 @@ impl GenerationReport<'_> {
         let RunLog { failures, executed, cached, .. } = &self.run_log;
         json!({
             "generator": self.generator,
-            "banks": self.banks.iter().map(|(path, draft)| bank_json(path, draft)).collect::<Vec<_>>(),
+            "banks": self.banks.iter().map(|bank| bank_json(&bank.path, &bank.draft)).collect::<Vec<_>>(),
             "executed": executed,
             "cached": cached,
             "usd": self.budget.spent().usd,
@@ -249,6 +266,6 @@ mod tests {
         let points = (1..=2).map(|number| PointDraft { number, unreadable: 0, verified: Some(nothing.clone()) });
         let draft = BankDraft { fixture: "f".to_owned(), points: points.collect(), unchecked: Vec::new() };
         let warnings = shortages(&draft, "openai/m");
-        assert_eq!(warnings, ["the bank has 0 probes; 8 to 24 are recommended: add some by hand"]);
+        assert_eq!(warnings, ["no probe was kept; 8 to 24 are recommended: add some by hand"]);
     }
 }

@@ -15,12 +15,12 @@ use base::units::Usd;
 /// Number of failure causes that are printed; the manifest lists every failure.
 const SHOWN_CAUSES: usize = 8;
 
-/// Prints the summary table, failures, cost, and the `next` command. With `--quiet`, only the failures.
+/// Prints the summary table, failures, cost, and the `next` command, if there is one. With `--quiet`, only the failures.
 pub(super) fn print_summary(
     summary: &Summary,
     manifest: &Manifest,
     folder: &ResultsFolder,
-    next: &str,
+    next: Option<&str>,
     all: bool,
     console: &Console,
 ) {
@@ -50,7 +50,9 @@ pub(super) fn print_summary(
     let label = console.paint(TextStyle::Strong, &manifest.label);
     console.print(&format!("{label} · {}{notes}", totals(manifest)));
     print_report_path(folder, locale, console);
-    console.print(&console.labelled(TextStyle::Hint, locale.pick("next:", "下一步："), next));
+    if let Some(next) = next {
+        console.print(&console.labelled(TextStyle::Hint, locale.pick("next:", "下一步："), next));
+    }
 }
 
 /// Lines that follow the results on a screen: failures, totals, the report, the next command.

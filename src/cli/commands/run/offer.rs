@@ -82,12 +82,13 @@ fn offer_sample(here: &Path, console: &Console) -> Result<Option<Exit>, Failure>
     Ok((exit != Exit::Done).then_some(exit))
 }
 
-/// Runs this program once for each list of arguments, until one fails and has said why.
+/// Runs this program once for each list of arguments, until one fails and has said why. Returns how that one ended.
 pub(super) fn run_each(commands: &[&[&str]]) -> Result<Exit, Failure> {
     let program = std::env::current_exe().map_err(unstarted)?;
     for words in commands {
-        if !Command::new(&program).args(*words).status().map_err(unstarted)?.success() {
-            return Ok(Exit::BadInput);
+        let exit = Exit::from_status(Command::new(&program).args(*words).status().map_err(unstarted)?);
+        if exit != Exit::Done {
+            return Ok(exit);
         }
     }
     Ok(Exit::Done)

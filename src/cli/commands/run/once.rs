@@ -17,6 +17,7 @@ use base::files::write_whole;
 use base::locale::word;
 use base::say;
 use base::text::shell_word;
+use models::ErrorClass;
 
 /// Runs the matrix, or a part of it, and prints the results.
 pub(super) fn run_once(common: &Common, args: &RunArgs, console: &Console) -> Result<Exit, Failure> {
@@ -56,7 +57,7 @@ pub(super) fn conclude(
         write_whole(&given(common, file), junit(&summary, manifest.wall_s))?;
     }
     let next = next_command(exit, args, &summary, &manifest);
-    finish::print_summary(&summary, &manifest, &folder, &next, args.comparison.all, console);
+    finish::print_summary(&summary, &manifest, &folder, next.as_deref(), args.comparison.all, console);
     if let Some(error) = unsynced {
         return Err(error.into());
     }
@@ -81,11 +82,16 @@ fn print_publication(EvaluationOutcome { publication, manifest, .. }: &Evaluatio
     }
 }
 
-/// The command to type next: one that continues the work, or one that shows it when all is done.
-fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manifest) -> String {
+/// The command to type next: one that continues the work, or one that shows it when all is done. `None` where the same
+/// command would fail the same way, because a provider knows no such model.
+fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manifest) -> Option<String> {
+    let mut classes = manifest.failures.iter().filter_map(|failure| failure.class);
+    if matches!(exit, Exit::Error | Exit::Incomplete) && classes.any(|class| class == ErrorClass::NotFound) {
+        return None;
+    }
     let typed = CommandLine::current();
     let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
-    match (exit, summary.fixtures.first()) {
+    Some(match (exit, summary.fixtures.first()) {
         (Exit::Error, _) if !args.allow_weak_judge && !manifest.caveats.weak_judges.is_empty() => {
             selftest_command(typed, args)
         }
@@ -104,7 +110,7 @@ fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manife
             typed.of_results().with_label(&manifest.label).command(&format!("show {}", shell_word(fixture)))
         }
         _ => typed.of_project().command("plan"),
-    }
+    })
 }
 
 /// The self-test of the judges that were asked: `judge selftest` knows no `--model`.

@@ -36,13 +36,26 @@ fn without_place(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments = arguments;
     while let Some(argument) = arguments.next() {
         let text = argument.to_string_lossy();
-        if matches!(&*text, "-C" | "--directory") {
+        if text == "--directory" {
             arguments.next();
-        } else if argument != OsStr::new("--sample") && !text.starts_with("-C") && !text.starts_with("--directory=") {
+        } else if let Some(at) = short_directory(&text) {
+            // The flags before it in the same argument are kept.
+            kept.extend(text.get(..at).filter(|_| at > 1).map(OsString::from));
+            if at + 1 == text.len() {
+                arguments.next();
+            }
+        } else if argument != OsStr::new("--sample") && !text.starts_with("--directory=") {
             kept.push(argument);
         }
     }
     kept
+}
+
+/// Where the `C` of `-C` is in an argument of short options, such as `-qC`. Its value follows, or is the next argument.
+fn short_directory(argument: &str) -> Option<usize> {
+    let letters = argument.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let at = letters.find(|letter| !matches!(letter, 'n' | 'q' | 'v'))?;
+    letters.get(at..)?.starts_with('C').then_some(at + 1)
 }
 
 /// Runs a command as this process.
@@ -54,8 +67,7 @@ fn run_in_its_place(command: &mut Command) -> Result<Exit, Failure> {
 /// Runs a command, and ends as it does.
 #[cfg(not(unix))]
 fn run_in_its_place(command: &mut Command) -> Result<Exit, Failure> {
-    let status = command.status().map_err(unstarted)?;
-    Ok(if status.success() { Exit::Done } else { Exit::Incomplete })
+    Ok(Exit::from_status(command.status().map_err(unstarted)?))
 }
 
 #[cfg(test)]
@@ -67,5 +79,8 @@ mod tests {
         let typed = ["-C", "x", "run", "--sample", "--runs", "2", "-Cy", "--directory=z", "--label", "a"];
         let kept = without_place(typed.into_iter().map(OsString::from));
         assert_eq!(kept, ["run", "--runs", "2", "--label", "a"]);
+        let typed = ["run", "-qC", "x", "-vvCy", "-q", "-cC", "--sample", "-C=z"];
+        let kept = without_place(typed.into_iter().map(OsString::from));
+        assert_eq!(kept, ["run", "-q", "-vv", "-q", "-cC"]);
     }
 }

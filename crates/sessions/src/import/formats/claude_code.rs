@@ -212,6 +212,11 @@ fn read_user(record: &Value, draft: &mut ConversationDraft) -> bool {
         draft.count(DropReason::Injected(kind.to_owned()));
         return false;
     }
+    if is_local_command(&blocks.text) {
+        draft.count(DropReason::Injected("local command".to_owned()));
+        // It has no entry, but it is a step of the person: a session may go on below it after going back.
+        return prompt;
+    }
     draft.say(Role::User, typed_command(&blocks.text).unwrap_or(blocks.text));
     prompt
 }
@@ -226,6 +231,12 @@ fn kind_of_injected(text: &str) -> Option<&'static str> {
     ];
     let found = STARTS.iter().find(|(start, _)| text.trim_start().starts_with(start));
     found.map(|(_, kind)| *kind)
+}
+
+/// Whether the text is a command that the tool itself carried out, such as `/effort`: its record begins with the name. One
+/// that stands for a prompt begins with `<command-message>`, and the model answers it.
+fn is_local_command(text: &str) -> bool {
+    text.trim_start().starts_with("<command-name>")
 }
 
 /// The command that the person typed, out of the tags that the tool wraps it in.
