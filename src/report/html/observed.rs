@@ -17,14 +17,14 @@ pub fn observed_page(observation: &SessionObservation, cases: &[usize], economic
     let compactions = observation.compactions.len();
     let title = say!("After {}", "{}之后", counted(compactions, ["compaction", "compactions"], "次压缩"));
     let sessions = counted(observation.sessions.len(), ["session", "sessions"], "个会话");
-    let (reads, coverage) = (observation.counted_reads(), observation.coverage);
-    let of_known_files = counted(reads.of_known_files, ["read", "reads"], "次读取");
+    let coverage = observation.coverage;
+    let of_known_files = counted(observation.reads_of_known_files(), ["read", "reads"], "次读取");
     let lead = say!(
         "Re-reads of unchanged lines: {} of {of_known_files} of files read before. {sessions}; {} of {} counted compactions \
          have a control on both sides. Worst first; counts are of the 20 turns after each compaction.",
         "对未变行的重读：{} 次；读过的文件共有 {of_known_files}。{sessions}；计入的压缩中有 {}/{} 次两侧都有对照。最差的在前；\
          计数取自每次压缩之后的 20 轮。",
-        reads.re_reads,
+        observation.re_reads(),
         coverage.with_controls,
         coverage.counted,
     );

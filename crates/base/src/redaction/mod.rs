@@ -417,6 +417,12 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_long_run_of_backslashes_is_read_once() {
+        let text = format!("{}xZZ {KEY}", "\\".repeat(200_000));
+        assert!(redacted(&text).ends_with(&"*".repeat(KEY.len())));
+    }
+
     proptest! {
         #[test]
         fn a_key_is_found_in_every_spelling(spellings in prop::collection::vec(0..8usize, 1..20), n in 0..9usize) {

@@ -74,14 +74,18 @@ fn unescaped(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
 fn after_backslashes(text: &[u8]) -> Option<(u8, usize)> {
     let slashes = text.iter().take_while(|byte| **byte == b'\\').count();
     let rest = text.get(slashes..)?;
-    match rest.first() {
-        Some(b'u') if rest.get(1..3) == Some(b"00") => Some((hex_byte(rest.get(3..5)?)?, slashes + 5)),
-        Some(b'x') => Some((hex_byte(rest.get(1..3)?)?, slashes + 3)),
+    let escaped = match rest.first() {
+        Some(b'u') if rest.get(1..3) == Some(b"00") => {
+            rest.get(3..5).and_then(hex_byte).map(|byte| (byte, slashes + 5))
+        }
+        Some(b'x') => rest.get(1..3).and_then(hex_byte).map(|byte| (byte, slashes + 3)),
         Some(quoted @ (b'/' | b'"')) => Some((*quoted, slashes + 1)),
         Some(b'n' | b'r' | b't') => Some((b'\n', slashes + 1)),
-        // a backslash, escaped once or more often
-        _ => Some((b'\\', slashes)),
-    }
+        _ => None,
+    };
+    // Otherwise it is a backslash, escaped once or more often. All of them are read at once: a run of them takes linear
+    // time.
+    Some(escaped.unwrap_or((b'\\', slashes)))
 }
 
 fn percent_encoded(text: &[u8]) -> Option<(u8, usize)> {

@@ -35,6 +35,8 @@ pub(super) struct ConversationDraft {
     dropped: BTreeMap<DropReason, usize>,
     /// The entry of each message that is read in pieces, by its key.
     keys: HashMap<String, usize>,
+    /// The calls of these messages: the entry and the id of each.
+    pieced: HashSet<(usize, String)>,
     /// Keys of messages that have said nothing so far.
     silent: HashSet<String>,
     /// Calls of the last reply that have no result so far.
@@ -143,16 +145,20 @@ impl ConversationDraft {
     }
 
     /// Adds a piece of the assistant message called `key`, which may have begun earlier.
-    pub(super) fn add_piece(&mut self, key: &str, text: &str, calls: Vec<ToolCall>) {
-        let Some(&at) = self.keys.get(key) else {
+    pub(super) fn add_piece(&mut self, key: &str, text: &str, mut calls: Vec<ToolCall>) {
+        let begun = self.keys.get(key).copied();
+        let at = begun.unwrap_or(self.entries.len());
+        calls.retain(|call| !self.pieced.contains(&(at, call.id.clone())));
+        self.pieced.extend(calls.iter().map(|call| (at, call.id.clone())));
+        if begun.is_none() {
             if text.trim().is_empty() && calls.is_empty() {
                 self.silent.insert(key.to_owned());
                 return;
             }
             self.silent.remove(key);
-            self.keys.insert(key.to_owned(), self.entries.len());
+            self.keys.insert(key.to_owned(), at);
             return self.add_reply(text, calls);
-        };
+        }
         let Some(message) = self.entries.get_mut(at) else { return };
         if !text.is_empty() {
             if !message.content.is_empty() {
@@ -160,8 +166,7 @@ impl ConversationDraft {
             }
             message.content.push_str(text);
         }
-        let known: HashSet<String> = message.tool_calls.iter().map(|call| call.id.clone()).collect();
-        message.tool_calls.extend(calls.into_iter().filter(|call| !known.contains(&call.id)));
+        message.tool_calls.extend(calls);
     }
 
     /// Whether the message called `key` has said something.

@@ -1,5 +1,7 @@
 //! Compression points for a transcript: where the product itself compacted, at regular distances, at the end.
 
+use std::collections::HashSet;
+
 use crate::transcript::{Message, Role, ends_of_spans, is_boundary, points_at_shares};
 use base::units::Tokens;
 
@@ -41,7 +43,8 @@ pub fn propose(
     if let Some(spans) = rules.spans {
         return ends_of_spans(messages, start, spans, count);
     }
-    let marked: Vec<usize> = if rules.at_compactions { compactions.to_vec() } else { Vec::new() };
+    let marked: HashSet<usize> =
+        if rules.at_compactions { compactions.iter().copied().collect() } else { HashSet::new() };
     let mut points = Vec::new();
     let mut since = 0;
     for (index, message) in messages.iter().enumerate().skip(start) {
@@ -53,7 +56,7 @@ pub fn propose(
             since = 0;
         }
     }
-    let early = points.iter().filter(|at| leaves_tail(messages, **at)).count();
+    let early = points.partition_point(|at| leaves_tail(messages, *at));
     if early > 0 {
         points.truncate(early);
     }

@@ -32,12 +32,6 @@ pub(super) struct Records {
     items: std::vec::IntoIter<Value>,
 }
 
-/// A line of the log.
-enum LogLine {
-    Text(String),
-    TooLong,
-}
-
 impl Records {
     pub(super) fn new(file: &Path, shape: LogShape, reader: Box<dyn BufRead>) -> Records {
         let (losses, ahead, items) = (Vec::new(), VecDeque::new(), Vec::new().into_iter());
@@ -105,17 +99,7 @@ impl Records {
 
     fn next_line_value(&mut self) -> Option<Value> {
         loop {
-            let text = match self.next_line()? {
-                LogLine::Text(text) => text,
-                LogLine::TooLong => {
-                    let limit = LINE_LIMIT >> 20;
-                    self.note_loss(say!(
-                        "the line is longer than {limit} MB; it was skipped",
-                        "该行超过 {limit} MB；已跳过"
-                    ));
-                    continue;
-                }
-            };
+            let text = self.next_text()?;
             let trimmed = text.trim_start_matches('\u{feff}').trim();
             if trimmed.is_empty() {
                 continue;
@@ -141,31 +125,27 @@ impl Records {
         ));
     }
 
-    /// The next line as text, for logs that are not JSON.
+    /// The next line as text. One that is too long is counted and skipped.
     pub(super) fn next_text(&mut self) -> Option<String> {
         loop {
-            match self.next_line()? {
-                LogLine::Text(text) => return Some(text),
-                LogLine::TooLong => self.note_loss(word("the line is too long; it was skipped", "该行过长；已跳过")),
-            }
-        }
-    }
-
-    fn next_line(&mut self) -> Option<LogLine> {
-        let mut bytes = Vec::new();
-        let read = read_bounded(&mut self.reader, &mut bytes);
-        match read {
-            Ok(0) => None,
-            Ok(length) => {
-                self.line += 1;
-                if length > LINE_LIMIT {
-                    return Some(LogLine::TooLong);
+            let mut bytes = Vec::new();
+            match read_bounded(&mut self.reader, &mut bytes) {
+                Ok(0) => return None,
+                Ok(length) => {
+                    self.line += 1;
+                    if length <= LINE_LIMIT {
+                        return Some(self.decode(bytes));
+                    }
+                    let limit = LINE_LIMIT >> 20;
+                    self.note_loss(say!(
+                        "the line is longer than {limit} MB; it was skipped",
+                        "该行超过 {limit} MB；已跳过"
+                    ));
                 }
-                Some(LogLine::Text(self.decode(bytes)))
-            }
-            Err(error) => {
-                self.note_loss(say!("reading stopped after this line: {error}", "读取在此行之后停止：{error}"));
-                None
+                Err(error) => {
+                    self.note_loss(say!("reading stopped after this line: {error}", "读取在此行之后停止：{error}"));
+                    return None;
+                }
             }
         }
     }

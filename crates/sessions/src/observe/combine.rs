@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::difference::{LocalDifference, local_difference};
 use super::reasons::SessionNote;
 use super::session::{ObservedCompaction, SessionFindings};
-use super::window::SurroundedWindow;
+use super::window::{SurroundedWindow, WindowFigures};
 
 /// A session in the list of sessions.
 #[derive(Clone, Debug, Serialize)]
@@ -64,24 +64,19 @@ pub struct SessionObservation {
     pub files: Vec<String>,
 }
 
-/// Reads in the windows of the counted compactions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CountedReads {
-    /// Reads of files that had been read before the compaction.
-    pub of_known_files: usize,
-    /// Those that read lines again that had not changed.
-    pub re_reads: usize,
-}
-
 impl SessionObservation {
-    /// The reads after all counted compactions.
-    pub fn counted_reads(&self) -> CountedReads {
-        let mut reads = CountedReads::default();
-        for one in self.compactions.iter().filter(|one| one.not_counted.is_none()) {
-            reads.of_known_files += one.figures.reads_of_known_files.unwrap_or_default();
-            reads.re_reads += one.figures.re_reads.unwrap_or_default();
-        }
-        reads
+    /// Reads, in the windows of the counted compactions, of files that had been read before.
+    pub fn reads_of_known_files(&self) -> usize {
+        self.counted_windows().filter_map(|figures| figures.reads_of_known_files).sum()
+    }
+
+    /// Those of them that read lines again that had not changed.
+    pub fn re_reads(&self) -> usize {
+        self.counted_windows().filter_map(|figures| figures.re_reads).sum()
+    }
+
+    fn counted_windows(&self) -> impl Iterator<Item = &WindowFigures> {
+        self.compactions.iter().filter(|one| one.not_counted.is_none()).map(|one| &one.figures)
     }
 }
 

@@ -17,7 +17,7 @@ mod reasons;
 mod session;
 mod window;
 
-pub use combine::{ControlCoverage, CountedReads, ObservedSession, SessionObservation, combine};
+pub use combine::{ControlCoverage, ObservedSession, SessionObservation, combine};
 pub use difference::{LocalDifference, RateDifference, SESSIONS_FOR_INTERVAL, SideDifference, local_difference};
 pub use fetched::ReferenceUses;
 pub use reasons::{NotCounted, SessionNote};

@@ -10,6 +10,8 @@ use super::{Reference, ReferenceKind};
 
 /// The longest error line that is one reference.
 const LONGEST_ERROR: usize = 160;
+/// The longest line whose numbers count because it reports an error.
+const LONGEST_ERROR_LINE: usize = 400;
 /// The most characters of a quoted Chinese or Japanese text.
 const LONGEST_QUOTED: usize = 60;
 
@@ -162,20 +164,26 @@ fn quotes(text: &str) -> Vec<Quote> {
 
 fn add_quotes(line: &str, offset: usize, quotes: &mut Vec<Quote>) {
     let mut at = 0;
+    // Marks that do not occur in the rest of the line.
+    let mut absent: Vec<char> = Vec::new();
     while let Some(rest) = line.get(at..) {
         let Some((open_at, open, close)) = rest.char_indices().find_map(|(i, c)| Some((i, c, closing(c)?))) else {
             break;
         };
         let start = at + open_at + open.len_utf8();
         let inner = line.get(start..).unwrap_or("");
-        match inner.find(close) {
+        let end = if absent.contains(&close) { None } else { inner.find(close) };
+        match end {
             // A run of marks opens a code block, or encloses text with a mark in it.
             Some(0) => at = start + inner.chars().take_while(|c| *c == close).map(char::len_utf8).sum::<usize>(),
             Some(length) => {
                 quotes.push(Quote { range: offset + start..offset + start + length, mark: open });
                 at = start + length + close.len_utf8();
             }
-            None => at = start,
+            None => {
+                absent.push(close);
+                at = start;
+            }
         }
     }
 }
@@ -326,9 +334,14 @@ fn is_in_error_line(text: &str, at: usize, before: &str) -> bool {
     if !is_apart || is_measure(word) || word.ends_with(|c: char| c.is_ascii_digit()) {
         return false;
     }
-    let start = text.get(..at).and_then(|text| text.rfind('\n')).map_or(0, |start| start + 1);
-    let line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or("");
-    line.len() <= 400 && is_error_line(line)
+    /// More bytes than the longest line, a character and a line break have: a text of one long line is not read again
+    /// for each of its numbers.
+    const NEAR: usize = LONGEST_ERROR_LINE + 6;
+    let near = tail(text, at, NEAR);
+    let start = at - near.len() + near.rfind('\n').map_or(0, |start| start + 1);
+    let rest = text.get(start..text.floor_char_boundary(start + NEAR)).unwrap_or("");
+    let line = rest.lines().next().unwrap_or("");
+    line.len() <= LONGEST_ERROR_LINE && is_error_line(line)
 }
 
 #[cfg(test)]

@@ -55,6 +55,19 @@ fn a_file_that_is_not_a_log_is_named_with_what_to_do() {
 }
 
 #[test]
+fn a_range_of_events_is_not_counted_through() {
+    let log = r#"[
+        {"id": 1, "source": "user", "action": "message", "args": {"content": "go"}},
+        {"id": 2, "source": "agent", "action": "condensation", "args":
+            {"forgotten_events_start_id": 0, "forgotten_events_end_id": 18446744073709551615, "summary": "s"}},
+        {"id": 3, "source": "agent", "action": "message", "args": {"content": "done"}}
+    ]"#;
+    let imported = read("a.json", log).expect("reads");
+    let recorded = &imported.conversations[0].recorded;
+    assert_eq!(recorded.iter().map(|one| one.kept.len()).collect::<Vec<_>>(), [0], "the only event was forgotten");
+}
+
+#[test]
 fn damage_is_counted_with_file_and_line_and_the_rest_is_read() {
     let text = "{\"role\":\"user\",\"content\":\"a\"}\nnot json\n{\"role\":\"user\",\"content\":\"b\"}\n{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}\n{\"role\":\"us";
     let imported = read("a.jsonl", text).expect("reads");

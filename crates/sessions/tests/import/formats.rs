@@ -90,6 +90,47 @@ fn calls_and_results_in_rarer_shapes_are_kept() {
 }
 
 #[test]
+fn a_message_that_repeats_a_compacted_one_of_hermes_is_new() {
+    let row = |role: &str, content: &str, compacted: u8, more: &str| {
+        format!(r#"{{"role": "{role}", "content": "{content}", "compacted": {compacted}{more}}}"#)
+    };
+    let call = r#", "tool_calls": [{"id": "c1", "function": {"name": "ls", "arguments": "{}"}}]"#;
+    let id = r#", "tool_call_id": "c1""#;
+    let rows = [
+        row("user", "start", 1, ""),
+        row("assistant", "one", 1, ""),
+        row("user", "continue", 1, ""),
+        row("assistant", "", 1, call),
+        row("tool", "a.py", 1, id),
+        row("user", "start", 0, ""),
+        row("user", "[CONTEXT COMPACTION] one", 0, ""),
+        row("assistant", "", 0, call),
+        row("tool", "a.py", 0, id),
+        row("user", "continue", 0, ""),
+        row("assistant", "two", 0, ""),
+    ];
+    let log = format!(r#"{{"id": "x", "started_at": 1, "messages": [{}]}}"#, rows.join(","));
+    let text = read("hermes.json", &log, Some(Format::Hermes));
+    assert_eq!((text.matches("\"continue\"").count(), text.matches("a.py").count()), (2, 1), "{text}");
+    assert!(text.contains("left out: 3 repeated record") && !text.contains("put right"), "{text}");
+}
+
+#[test]
+fn the_last_call_of_a_trace_is_not_that_of_a_sub_agent() {
+    let run = |id: &str, order: &str, said: &str| {
+        format!(
+            r#"{{"id": "{id}", "trace_id": "t", "run_type": "llm", "dotted_order": "{order}",
+                "inputs": {{"messages": [{{"role": "user", "content": "{said}"}}]}}}}"#
+        )
+    };
+    let tool = r#"{"id": "r2", "trace_id": "t", "run_type": "tool", "dotted_order": "1Za.3Zc"}"#;
+    let main = run("r1", "1Za.2Zb", "the question");
+    let log = format!("[{main}, {tool}, {}]", run("r3", "1Za.3Zc.4Zd", "a part of it"));
+    let text = read("runs.json", &log, None);
+    assert!(text.contains("the question") && !text.contains("a part of it"), "{text}");
+}
+
+#[test]
 fn claude_code_marks_compactions_and_inserted_texts_in_two_ways() {
     let record = |uuid: &str, parent: &str, more: &str| {
         format!(r#"{{"type": "user", "sessionId": "s", "uuid": "{uuid}", "parentUuid": {parent}, {more}}}"#)

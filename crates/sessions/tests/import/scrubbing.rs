@@ -16,6 +16,21 @@ fn scrubbed(text: &str) -> String {
 }
 
 #[test]
+fn known_secrets_are_replaced_elsewhere_the_longest_first() {
+    let short = ["Xk7!m", "Q2pLz"].concat();
+    let long = format!("{short}9vTr4Ws");
+    let given = format!("password = \"{short}\"\npassword = \"{long}\"");
+    let again = format!("see {long}, {short}; x{short}");
+    let mut fixture = fixture(vec![Message::text(Role::User, given), Message::text(Role::User, again)]);
+    scrub(&mut fixture, &ScrubSettings::default());
+    assert_eq!(
+        fixture.messages[1].content,
+        format!("see REDACTED_PASSWORD_2, REDACTED_PASSWORD_1; x{short}"),
+        "a short one inside a longer word is part of that word"
+    );
+}
+
+#[test]
 fn the_schemas_of_tools_are_scrubbed_and_audited() {
     let mut fixture = fixture(vec![Message::text(Role::User, "go")]);
     let function = serde_json::json!({"name": "mail", "description": "Writes to jane@corp.io.", "parameters": {}});

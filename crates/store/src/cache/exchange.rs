@@ -29,19 +29,12 @@ pub struct ImportCounts {
     pub present: u64,
 }
 
-/// Whether the source texts of entries go with them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SourceTexts {
-    With,
-    Without,
-}
-
-pub(super) fn write_entries(
+/// Writes the frames of entries. Returns the source texts that the entries name; these are not written.
+fn write_entries(
     cache: &impl Lookup,
     records: &[Record],
-    with: SourceTexts,
     mut write: impl FnMut(&[u8]) -> Result<(), CacheError>,
-) -> Result<(), CacheError> {
+) -> Result<BTreeSet<Digest>, CacheError> {
     let mut texts = BTreeSet::new();
     let mut counts = Vec::new();
     for record in records {
@@ -54,16 +47,12 @@ pub(super) fn write_entries(
         if let EntryStatus::Output { out, .. } = record.status {
             counts.extend(cache.count(&out).map(|count| (out, count)));
         }
-        if with == SourceTexts::With {
-            texts.extend(header.texts());
-        }
+        texts.extend(header.texts());
     }
-    for digest in texts {
-        if let Some(text) = cache.read_text(&digest) {
-            write(&frame::text(digest, &plain_body(text.as_bytes())?))?;
-        }
+    if !counts.is_empty() {
+        write(&encoded(frame::counts(&counts))?)?;
     }
-    if counts.is_empty() { Ok(()) } else { write(&encoded(frame::counts(&counts))?) }
+    Ok(texts)
 }
 
 fn encoded(frame: Result<Vec<u8>, postcard::Error>) -> Result<Vec<u8>, CacheError> {
@@ -100,12 +89,17 @@ pub(super) fn import_from_cache<'k>(
     let records: Vec<Record> = keys.into_iter().filter_map(|key| other.find(key)).filter(is_sound).collect();
     let mut batch = ImportBatch::new(target, None);
     let root = other.layout.root();
-    write_entries(other, &records, SourceTexts::With, |mut frame| {
+    let mut add = |mut frame: &[u8]| -> Result<(), CacheError> {
         match read_item(&mut frame, target.key_of).map_err(|what| bad(root, what))? {
             Some(item) => batch.add(item),
             None => Ok(()),
         }
-    })?;
+    };
+    for digest in write_entries(other, &records, &mut add)? {
+        if let Some(text) = other.read_text(&digest) {
+            add(&frame::text(digest, &plain_body(text.as_bytes())?))?;
+        }
+    }
     batch.commit(true)?;
     Ok(batch.counts())
 }
@@ -258,7 +252,7 @@ fn find_fault(header: &FrameHeader, entry: Option<&EntryHeader>, body: &Bytes, k
 /// If the entry is damaged.
 pub fn pack_entry(cache: &impl Lookup, record: &Record) -> Result<Vec<u8>, CacheError> {
     let mut frames = Vec::new();
-    write_entries(cache, std::slice::from_ref(record), SourceTexts::Without, |bytes| {
+    write_entries(cache, std::slice::from_ref(record), |bytes| {
         frames.extend_from_slice(bytes);
         Ok(())
     })?;

@@ -367,13 +367,13 @@ fn reasons(observation: &SessionObservation) -> Option<String> {
 }
 
 fn compared(observation: &SessionObservation) -> String {
-    let (reads, coverage) = (observation.counted_reads(), observation.coverage);
+    let coverage = observation.coverage;
     let mut lines = vec![
         say!(
             "Re-reads of unchanged lines: {} of {} of files read before, in the windows of counted compactions.",
             "对未变行的重读：{} 次；读过的文件共有 {}（在计入的压缩的窗口内）。",
-            reads.re_reads,
-            count(reads.of_known_files, Noun::Read),
+            observation.re_reads(),
+            count(observation.reads_of_known_files(), Noun::Read),
         ),
         say!(
             "{} of {} have a control on both sides.",

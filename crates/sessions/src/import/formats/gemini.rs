@@ -1,6 +1,6 @@
 //! Gemini CLI: a session in one JSON document, a session in JSON lines that change a list of messages, and checkpoints.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::Value;
 
@@ -34,7 +34,8 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 #[derive(Default)]
 struct GeminiSession {
     messages: Vec<Value>,
-    known: HashSet<String>,
+    /// The place of each message, by its id.
+    known: HashMap<String, usize>,
     /// Compactions: how many messages were before each, and its summary.
     compactions: Vec<(usize, Option<String>)>,
 }
@@ -65,14 +66,14 @@ impl GeminiSession {
     /// Adds a message. One with a known id replaces the earlier one, which was written without its calls.
     fn put(&mut self, message: Value, draft: &mut ConversationDraft) {
         let id = str_of(&message, "id");
-        if id.is_empty() || self.known.insert(id.to_owned()) {
-            return self.messages.push(message);
-        }
-        let id = id.to_owned();
-        draft.count(DropReason::Duplicate);
-        if let Some(old) = self.messages.iter_mut().rev().find(|old| str_of(old, "id") == id) {
+        if let Some(old) = self.known.get(id).and_then(|at| self.messages.get_mut(*at)) {
             *old = message;
+            return draft.count(DropReason::Duplicate);
         }
+        if !id.is_empty() {
+            self.known.insert(id.to_owned(), self.messages.len());
+        }
+        self.messages.push(message);
     }
 
     /// A shorter list with a snapshot is a compaction: the history continues, the snapshot is its summary.
@@ -92,7 +93,7 @@ impl GeminiSession {
             }
             if text.starts_with("Got it. Thanks for the additional context") {
                 draft.count(DropReason::Injected("reply to a summary".to_owned()));
-            } else if self.known.contains(str_of(&message, "id")) {
+            } else if self.known.contains_key(str_of(&message, "id")) {
                 draft.count(DropReason::Duplicate);
             } else {
                 self.put(message, draft);
@@ -102,7 +103,7 @@ impl GeminiSession {
 
     /// Goes back to a message. An unknown one clears the session, as it does in Gemini CLI.
     fn rewind(&mut self, id: &str, draft: &mut ConversationDraft) {
-        let at = self.messages.iter().position(|message| str_of(message, "id") == id).unwrap_or(0);
+        let at = self.known.get(id).copied().unwrap_or(0);
         for message in self.messages.drain(at..) {
             self.known.remove(str_of(&message, "id"));
             draft.count(DropReason::AbandonedBranch);

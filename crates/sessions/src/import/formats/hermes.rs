@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::content::{list_of, non_empty, str_of};
+use super::super::content::{list_of, non_empty, plain_text, str_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -46,15 +46,19 @@ fn read_session(log: &Value, name: String) -> ConversationDraft {
 /// Reads the messages of the gateway.
 struct Gateway {
     draft: ConversationDraft,
-    /// Rows that a compaction replaced, each with its entry. Those that were kept are inserted again after it.
-    compacted: HashMap<[String; 3], usize>,
+    /// Rows that a compaction replaced, each with its entries, rising. Those that were kept are inserted again after it,
+    /// in their order.
+    compacted: HashMap<[String; 4], Vec<usize>>,
+    /// Rows with an earlier entry than this one are not inserted again any more: an equal row is a new message.
+    next_kept: usize,
     /// Whether the last row was one of these.
     after_compacted: bool,
 }
 
 impl Gateway {
     fn new(name: String) -> Gateway {
-        Gateway { draft: ConversationDraft::new(name), compacted: HashMap::new(), after_compacted: false }
+        let draft = ConversationDraft::new(name);
+        Gateway { draft, compacted: HashMap::new(), next_kept: 0, after_compacted: false }
     }
 
     /// Notes a compaction. Without the rows that it replaced, the log begins with the context after it.
@@ -72,23 +76,33 @@ impl Gateway {
             self.draft.set_tools(message.get("tools"));
             return self.draft.count_bookkeeping("session_meta");
         }
-        let row = ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());
+        let [role, content, call] = ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());
+        let calls = message.get("tool_calls").filter(|calls| !calls.is_null()).map(plain_text).unwrap_or_default();
+        let row = [role, content, call, calls];
         let old = is_set(message, "compacted");
         if old {
-            self.compacted.insert(row.clone(), self.draft.len());
+            self.compacted.entry(row.clone()).or_default().push(self.draft.len());
         } else {
             if self.after_compacted {
                 self.note_compaction(message, None);
-                self.after_compacted = false;
+                self.next_kept = 0;
             }
-            let is_silent = row[1].is_empty() && row[2].is_empty();
-            if let Some(entry) = self.compacted.get(&row).filter(|_| !is_silent) {
-                self.draft.keep_entries(std::iter::once(*entry));
+            if let Some(entry) = self.kept_entry(&row) {
+                self.after_compacted = false;
+                self.next_kept = entry + 1;
+                self.draft.keep_entries(std::iter::once(entry));
                 return self.draft.count(DropReason::Duplicate);
             }
         }
         self.after_compacted = old;
         self.add_message(message, &row[1]);
+    }
+
+    /// The entry of the compacted row that is inserted again by `row`. Rows that say nothing are all alike.
+    fn kept_entry(&self, row: &[String; 4]) -> Option<usize> {
+        let [_, said @ ..] = row;
+        let entries = self.compacted.get(row).filter(|_| said.iter().any(|part| !part.is_empty()))?;
+        entries.get(entries.partition_point(|entry| *entry < self.next_kept)).copied()
     }
 
     fn add_message(&mut self, message: &Value, content: &str) {

@@ -1,6 +1,7 @@
-//! LangSmith runs: the last call of a model in each trace holds the whole conversation.
+//! LangSmith runs: the last call of a model in each trace holds the whole conversation. Calls below the run of a tool are
+//! those of a sub-agent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -31,6 +32,8 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 #[derive(Default)]
 struct Trace {
     models: BTreeMap<String, Value>,
+    /// The orders of tool runs.
+    tools: BTreeSet<String>,
     others: usize,
 }
 
@@ -41,7 +44,12 @@ fn add_run(run: &Value, traces: &mut BTreeMap<String, Trace>) {
     match trace.models.get_mut(&id) {
         Some(known) => merge(known, run),
         None if str_of(run, "run_type") == "llm" => drop(trace.models.insert(id, run.clone())),
-        None => trace.others += 1,
+        None => {
+            trace.others += 1;
+            if str_of(run, "run_type") == "tool" {
+                trace.tools.insert(str_of(run, "dotted_order").to_owned());
+            }
+        }
     }
     list_of(run, "child_runs").iter().for_each(|child| add_run(child, traces));
 }
@@ -60,7 +68,13 @@ impl Trace {
             draft.count_bookkeeping("run that is no call of a model");
         }
         let mut runs: Vec<Value> = self.models.into_values().collect();
-        runs.sort_by(|a, b| str_of(a, "dotted_order").cmp(str_of(b, "dotted_order")));
+        // Those of sub-agents come first, so that the last one is of the conversation itself if the trace has one.
+        runs.sort_by_cached_key(|run| {
+            let order = str_of(run, "dotted_order");
+            let is_of_sub_agent =
+                order.match_indices('.').any(|(at, _)| order.get(..at).is_some_and(|above| self.tools.contains(above)));
+            (!is_of_sub_agent, order.to_owned())
+        });
         let last = runs.pop();
         runs.iter().for_each(|_| draft.count(DropReason::Duplicate));
         if let Some(run) = last {

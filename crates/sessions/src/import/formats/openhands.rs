@@ -36,7 +36,10 @@ impl EventView {
         self.forgotten.extend(list_of(details, "forgotten_event_ids").iter().map(plain_text));
         let first = number_at(details, "/forgotten_events_start_id");
         if let Some((first, last)) = first.zip(number_at(details, "/forgotten_events_end_id")) {
-            self.forgotten.extend((first..=last).map(|number| number.to_string()));
+            // Of the events that were read: the log may name any numbers.
+            let names = self.entries.iter().map(|(name, _)| name);
+            let between = names.filter(|name| name.parse::<u64>().is_ok_and(|number| (first..=last).contains(&number)));
+            self.forgotten.extend(between.cloned());
         }
         let kept = self.entries.iter().filter(|(name, _)| !self.forgotten.contains(name));
         draft.keep_entries(kept.map(|(_, entry)| *entry));

@@ -89,6 +89,17 @@ fn colour_length(rest: &[u8]) -> usize {
     if rest.get(numbers + 1).is_some_and(u8::is_ascii_alphabetic) { numbers + 2 } else { 0 }
 }
 
+/// The first bytes of a text, at most `most`, up to the end of a character. What looks ahead from every place of a text
+/// looks only so far: else a text of one long line takes quadratic time.
+pub(super) fn first_bytes(text: &str, most: usize) -> &str {
+    text.get(..text.floor_char_boundary(most)).unwrap_or(text)
+}
+
+/// The last bytes of a text, for what looks back.
+pub(super) fn last_bytes(text: &str, most: usize) -> &str {
+    text.get(text.ceil_char_boundary(text.len().saturating_sub(most))..).unwrap_or(text)
+}
+
 /// The text with each range replaced. Of overlapping ranges the first is replaced; ranges that change nothing are
 /// skipped.
 pub(super) fn replaced<'a>(text: &'a str, mut edits: Vec<(Range<usize>, &str)>, count: &mut usize) -> Cow<'a, str> {
@@ -130,6 +141,12 @@ mod tests {
     #[test]
     fn zero_width_characters_are_removed_only_between_ascii() {
         assert_eq!(joined("g\u{200b}\u{200d}hp 喜\u{200b}欢 a\u{200b}欢"), "ghp 喜\u{200b}欢 a\u{200b}欢");
+    }
+
+    #[test]
+    fn ends_of_a_text_are_whole_characters() {
+        assert_eq!((first_bytes("aé文", 2), first_bytes("aé", 9)), ("a", "aé"));
+        assert_eq!((last_bytes("aé文", 4), last_bytes("é", 9)), ("文", "é"));
     }
 
     #[test]

@@ -19,7 +19,9 @@ mod word_lists;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
+use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
 use super::conversation::ORPHAN_HEAD;
@@ -154,6 +156,8 @@ impl ScrubReport {
 struct Scrubber {
     /// Secrets that are replaced wherever they occur, longest first, and what each becomes.
     known: Vec<(String, String)>,
+    /// Finds `known`, by their places in it; `None` before all are learned.
+    finder: Option<AhoCorasick>,
     names: HashMap<String, String>,
     numbers: BTreeMap<String, usize>,
     handles: HandleMatcher,
@@ -188,8 +192,7 @@ pub fn scrub_texts(session: &[Message], texts: &mut [String]) {
     let of_calls = session.iter().flat_map(|message| &message.tool_calls).map(|call| &call.function.arguments);
     session.iter().map(|message| &message.content).chain(of_calls).for_each(|text| scrubber.learn_text(text));
     texts.iter().for_each(|text| scrubber.learn_text(text));
-    scrubber.known.retain(|(secret, _)| texts.iter().any(|text| text.contains(secret)));
-    scrubber.known.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+    scrubber.end_learning();
     let mut report = ScrubReport::default();
     for text in texts {
         for _ in 0..ROUNDS {
@@ -219,7 +222,7 @@ impl Scrubber {
         for text in texts(fixture) {
             scrubber.learn_text(text);
         }
-        scrubber.known.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+        scrubber.end_learning();
         scrubber
     }
 
@@ -227,11 +230,17 @@ impl Scrubber {
         for found in secrets(text) {
             let secret = text.get(found.range).unwrap_or("").to_owned();
             let name = self.name_for(&secret, found.kind);
-            let is_known = found.by_form || is_distinctive(&secret);
-            if is_known && !self.known.iter().any(|(known, _)| *known == secret) {
+            if found.by_form || is_distinctive(&secret) {
                 self.known.push((secret, name));
             }
         }
+    }
+
+    fn end_learning(&mut self) {
+        self.known.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
+        self.known.dedup();
+        // It fails only for gigabytes of secrets.
+        self.finder = AhoCorasick::new(self.known.iter().map(|(secret, _)| secret)).ok();
     }
 
     /// The replacement of a secret: `REDACTED_KIND_1`. It consists of characters that JSON and URLs need not escape.
@@ -300,24 +309,38 @@ impl Scrubber {
             report.add(Replacement::Secret(found.kind.to_owned()), 1);
         }
         out.push_str(text.get(last..).unwrap_or(""));
-        for (secret, name) in &self.known {
-            let mut count = 0;
-            out = edit::replaced(&out, places_alone(&out, secret, name), &mut count).into_owned();
-            report.add(Replacement::Secret("found elsewhere".to_owned()), count);
-        }
+        let mut count = 0;
+        let out = edit::replaced(&out, self.known_in(&out), &mut count).into_owned();
+        report.add(Replacement::Secret("found elsewhere".to_owned()), count);
         out
+    }
+
+    /// Where known secrets are in `text`, and what each becomes: of overlapping ones the longest, of equally long ones
+    /// the first in order. All are found in one pass: a log may hold tens of thousands.
+    fn known_in(&self, text: &str) -> Vec<(Range<usize>, &str)> {
+        let Some(finder) = &self.finder else { return Vec::new() };
+        let hits = finder.find_overlapping_iter(text).filter(|hit| is_alone(text, &hit.range()));
+        let mut hits: Vec<(usize, Range<usize>)> = hits.map(|hit| (hit.pattern().as_usize(), hit.range())).collect();
+        hits.sort_unstable_by_key(|(known, place)| (*known, place.start));
+        // The ends of the places that are taken, by their starts.
+        let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut places = Vec::new();
+        for (known, place) in hits {
+            let is_free = taken.range(..place.end).next_back().is_none_or(|(_, end)| *end <= place.start);
+            if let Some((_, name)) = self.known.get(known).filter(|_| is_free) {
+                taken.insert(place.start, place.end);
+                places.push((place, name.as_str()));
+            }
+        }
+        places
     }
 }
 
-/// Where `secret` occurs in `text` by itself. A short one inside a longer word is part of that word.
-fn places_alone<'n>(text: &str, secret: &str, name: &'n str) -> Vec<(std::ops::Range<usize>, &'n str)> {
-    let hits = text.match_indices(secret).map(|(at, _)| at..at + secret.len());
-    let whole = hits.filter(|hit| {
-        let before = text.get(..hit.start).and_then(|text| text.chars().next_back());
-        let after = text.get(hit.end..).and_then(|text| text.chars().next());
-        secret.len() >= 16 || ![before, after].iter().flatten().any(char::is_ascii_alphanumeric)
-    });
-    whole.map(|hit| (hit, name)).collect()
+/// Whether a secret at `place` is there by itself. A short one inside a longer word is part of that word.
+fn is_alone(text: &str, place: &Range<usize>) -> bool {
+    let before = text.get(..place.start).and_then(|text| text.chars().next_back());
+    let after = text.get(place.end..).and_then(|text| text.chars().next());
+    place.len() >= 16 || ![before, after].iter().flatten().any(char::is_ascii_alphanumeric)
 }
 
 /// The references recorded of a message.
@@ -414,10 +437,12 @@ fn texts(fixture: &Fixture) -> Vec<&str> {
 
 /// The numbers that replacements of an earlier scrubbing have taken.
 fn used_numbers(fixture: &Fixture) -> BTreeMap<String, usize> {
+    /// More bytes than any name of a replacement has.
+    const LONGEST_NAME: usize = 256;
     let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
     for text in texts(fixture) {
         for (at, _) in text.match_indices("REDACTED_") {
-            let rest = text.get(at..).unwrap_or("");
+            let rest = edit::first_bytes(text.get(at..).unwrap_or(""), LONGEST_NAME);
             let end =
                 rest.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')).unwrap_or(rest.len());
             let word = rest.get(..end).unwrap_or("");
@@ -469,8 +494,14 @@ fn retain(fixture: &mut Fixture, mut keep: impl FnMut(usize, &Message) -> bool) 
     if kept.iter().all(|kept| *kept) {
         return;
     }
+    // How many messages before each are kept; a place beyond the end is at the end.
+    let mut before = vec![0];
+    before.extend(kept.iter().scan(0, |count, kept| {
+        *count += usize::from(*kept);
+        Some(*count)
+    }));
     for places in [&mut fixture.points, &mut fixture.compactions] {
-        let moved = places.iter().map(|point| kept.iter().take(*point).filter(|kept| **kept).count());
+        let moved = places.iter().filter_map(|point| before.get((*point).min(kept.len())).copied());
         *places = moved.filter(|point| *point > 0).collect();
         places.dedup();
     }
@@ -500,19 +531,7 @@ fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport
 
 /// How often the account names occur outside of paths.
 fn left_over(accounts: &BTreeSet<String>, messages: &[Message]) -> BTreeMap<String, usize> {
-    let mut left = BTreeMap::new();
-    for account in accounts.iter().filter(|account| account.len() > 2) {
-        let handles = HandleMatcher::new(std::slice::from_ref(account));
-        let mut count = 0;
-        for message in messages {
-            handles.replace(&message.content, &mut count);
-            for call in &message.tool_calls {
-                handles.replace(&call.function.arguments, &mut count);
-            }
-        }
-        if count > 0 {
-            left.insert(account.clone(), count);
-        }
-    }
-    left
+    let accounts: Vec<&str> = accounts.iter().map(String::as_str).filter(|account| account.len() > 2).collect();
+    let of_calls = messages.iter().flat_map(|message| &message.tool_calls).map(|call| call.function.arguments.as_str());
+    personal::count_handles(&accounts, messages.iter().map(|message| message.content.as_str()).chain(of_calls))
 }

@@ -17,6 +17,7 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use regex::{Regex, bytes};
 
+use super::edit::last_bytes;
 use super::key_names::{KeywordClass, class_at, class_of, identifier, words};
 use super::patterns::{HintedRules, ascii, compiled};
 use super::rules::{PAIRS, POSITIONS, PositionRule};
@@ -232,8 +233,7 @@ fn add_by_words(text: &str, found: &mut Vec<FoundSecret>) {
 /// `pass` alone is more often a verb or the result of a test: its value must look like a password, or a user must
 /// come before it.
 fn is_password_of(text: &str, key: &Range<usize>, value: &str, notation: ValueSyntax) -> bool {
-    let before = text.get(..key.start).unwrap_or("");
-    let near = before.get(before.len().saturating_sub(60)..).unwrap_or("").to_ascii_lowercase();
+    let near = last_bytes(text.get(..key.start).unwrap_or(""), 60).to_ascii_lowercase();
     let has_user = ["user", "login", "account", "host", "uid"].iter().any(|word| near.contains(word));
     let is_result =
         text.get(key.clone()) == Some("PASS") && notation != ValueSyntax::Tight && notation != ValueSyntax::Quoted;
@@ -301,6 +301,12 @@ mod tests {
         for random in ["k3v9xq2m7p4tz8wd", "9f8e7d6c5b4a3928:17:ab42"] {
             assert_eq!(passwords(&format!("session_key=\"{random}\"")).len(), 1, "{random}");
         }
+    }
+
+    #[test]
+    fn a_user_before_pass_is_seen_after_characters_of_several_bytes() {
+        // The 60 bytes before `pass` begin inside a character.
+        assert_ne!(passwords("数据库的登录信息如下请不要外传谢谢大家 user bob pass=swordfish"), []);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! What identifies a person: home folders, handles, e-mail addresses, authors of commits, mentions.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use regex::{Captures, Regex, RegexBuilder};
 
-use super::edit::{replaced, unescaped};
+use super::edit::{last_bytes, replaced, unescaped};
 use base::text::pattern;
 
 pub(super) const USER: &str = "user";
@@ -110,8 +111,9 @@ pub(super) fn is_person_address(before: &str, address: &str, after: &str) -> boo
     let reserved = matches!(ending, "example" | "test" | "invalid" | "localhost");
     let remote = after.starts_with(':') && matches!(local, "git" | "hg");
     // Only before the first slash of a URL an address is its login. A login is short: a list of addresses may be long.
-    let near = before.get(before.floor_char_boundary(before.len().saturating_sub(LONGEST_LOGIN))..).unwrap_or("");
-    let run = near.rsplit(|c: char| c.is_whitespace() || !c.is_ascii() || "\"'`<>()|,;".contains(c)).next();
+    let run = last_bytes(before, LONGEST_LOGIN)
+        .rsplit(|c: char| c.is_whitespace() || !c.is_ascii() || "\"'`<>()|,;".contains(c))
+        .next();
     let url = run.and_then(|run| run.rsplit_once("://")).is_some_and(|(_, rest)| !rest.contains(['/', '?', '#']));
     !(example || reserved || remote || url || FILE_ENDINGS.contains(&ending) || local == "git")
 }
@@ -186,21 +188,68 @@ impl HandleMatcher {
     pub(super) fn replace<'a>(&self, text: &'a str, count: &mut usize) -> Cow<'a, str> {
         let Some(regex) = &self.0 else { return text.into() };
         let plain = unescaped(text);
-        let whole = regex.find_iter(&plain).filter(|found| {
-            let before = plain.get(..found.start()).and_then(|text| text.chars().next_back());
-            let after = plain.get(found.end()..).and_then(|text| text.chars().next());
-            ![before, after].iter().flatten().any(char::is_ascii_alphabetic)
-        });
+        let whole = regex.find_iter(&plain).filter(|found| is_whole_word(&plain, &found.range()));
         let edits = whole.map(|found| (found.range(), USER)).collect();
         replaced(text, edits, count)
     }
 }
 
+fn is_whole_word(text: &str, place: &Range<usize>) -> bool {
+    let before = text.get(..place.start).and_then(|text| text.chars().next_back());
+    let after = text.get(place.end..).and_then(|text| text.chars().next());
+    ![before, after].iter().flatten().any(char::is_ascii_alphabetic)
+}
+
+const SEPARATORS: [char; 4] = [' ', '.', '-', '_'];
+
+fn parts(handle: &str) -> impl Iterator<Item = &str> {
+    handle.split(SEPARATORS).filter(|part| !part.is_empty())
+}
+
 /// `Jane Doe` is also `jane.doe`, `jane-doe`, `JaneDoe`.
 fn variants(handle: &str) -> String {
-    let parts: Vec<String> =
-        handle.split([' ', '.', '-', '_']).filter(|part| !part.is_empty()).map(regex::escape).collect();
-    parts.join("[ ._-]?")
+    parts(handle).map(regex::escape).collect::<Vec<_>>().join("[ ._-]?")
+}
+
+/// How often each handle that occurs in `texts` does, in the variants that a [`HandleMatcher`] replaces. There may be
+/// tens of thousands, so all are looked for in one pass, by their first parts.
+pub(super) fn count_handles<'t>(handles: &[&str], texts: impl Iterator<Item = &'t str>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    let first = |handle: &&str| parts(handle).next().unwrap_or(handle).to_owned();
+    // The automaton ignores the case of ASCII letters only.
+    let cases = handles.iter().map(first).flat_map(|part| [part.to_lowercase(), part.to_uppercase()]);
+    let Ok(finder) = AhoCorasick::builder().ascii_case_insensitive(true).build(cases) else { return counts };
+    for text in texts {
+        let plain = unescaped(text);
+        let mut places: BTreeSet<(usize, usize)> = BTreeSet::new();
+        places.extend(finder.find_overlapping_iter(&*plain).map(|hit| (hit.pattern().as_usize() / 2, hit.start())));
+        for (number, start) in places {
+            let Some((handle, rest)) = handles.get(number).copied().zip(plain.get(start..)) else { continue };
+            let end = length_of_variant(rest, handle).map(|length| start + length);
+            if end.is_some_and(|end| is_whole_word(&plain, &(start..end))) {
+                *counts.entry(handle.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    counts
+}
+
+/// The bytes of the variant of `handle` that `text` begins with.
+fn length_of_variant(text: &str, handle: &str) -> Option<usize> {
+    let mut rest = text;
+    for part in parts(handle) {
+        if rest.len() < text.len() {
+            rest = rest.strip_prefix(SEPARATORS).unwrap_or(rest);
+        }
+        let mut chars = rest.chars();
+        let is_next =
+            part.chars().all(|wanted| chars.next().is_some_and(|c| c.to_lowercase().eq(wanted.to_lowercase())));
+        if !is_next {
+            return None;
+        }
+        rest = chars.as_str();
+    }
+    Some(text.len() - rest.len())
 }
 
 #[cfg(test)]
@@ -247,6 +296,19 @@ mod tests {
         let scrub = |text: &str| handles.replace(text, &mut 0).into_owned();
         assert_eq!(scrub("JANE_DOE jane.doe JaneDoe/x @jd JD-laptop"), "user user user/x @user user-laptop");
         assert_eq!(scrub("adjdust jdk"), "adjdust jdk");
+    }
+
+    #[test]
+    fn handles_are_counted_as_they_would_be_replaced() {
+        let handles = ["jane.doe", "jane", "éva", "absent"];
+        let texts = ["JANE_DOE jane.doe JaneDoe/x", r"Éva and\nJane, janet, jane1"];
+        let counts = count_handles(&handles, texts.into_iter());
+        for handle in handles {
+            let (matcher, mut count) = (HandleMatcher::new(&[handle.to_owned()]), 0);
+            texts.iter().for_each(|text| drop(matcher.replace(text, &mut count)));
+            assert_eq!(counts.get(handle).copied().unwrap_or(0), count, "{handle}");
+        }
+        assert_eq!(counts["jane.doe"], 3);
     }
 
     #[test]

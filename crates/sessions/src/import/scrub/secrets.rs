@@ -9,6 +9,7 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use regex::{Regex, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::edit::unescaped;
 use super::passwords::{FoundSecret, passwords};
@@ -46,16 +47,20 @@ pub(super) fn secrets_and_doubts(text: &str) -> Vec<FoundSecret> {
     found.sort_by_key(|found| {
         (found.is_doubtful, found.range.start, std::cmp::Reverse(found.range.end), !found.by_form)
     });
-    let mut outer: Vec<FoundSecret> = Vec::new();
+    let (mut sure, mut doubtful): (Vec<FoundSecret>, Vec<FoundSecret>) = (Vec::new(), Vec::new());
     for one in found {
-        // Sure ones come first, in order, then doubtful ones.
-        let mut near = outer.iter().rev().take(if one.is_doubtful { usize::MAX } else { 1 });
-        if !near.any(|other| one.range.start < other.range.end && other.range.start < one.range.end) {
-            outer.push(one);
+        // Sure ones come first, then doubtful ones, each in order: so only the next sure one and the last doubtful one
+        // can overlap it.
+        let next = sure.get(sure.partition_point(|other| other.range.end <= one.range.start));
+        let mut near = next.into_iter().chain(doubtful.last());
+        if near.any(|other| one.range.start < other.range.end && other.range.start < one.range.end) {
+            continue;
         }
+        if one.is_doubtful { doubtful.push(one) } else { sure.push(one) }
     }
-    outer.sort_by_key(|found| found.range.start);
-    outer
+    sure.append(&mut doubtful);
+    sure.sort_by_key(|found| found.range.start);
+    sure
 }
 
 fn by_rules(text: &str) -> Vec<FoundSecret> {
@@ -76,11 +81,6 @@ fn by_rules(text: &str) -> Vec<FoundSecret> {
 }
 
 #[derive(Deserialize)]
-struct GitleaksRules {
-    rules: Vec<GitleaksRule>,
-}
-
-#[derive(Deserialize)]
 struct GitleaksRule {
     /// The kind of secret.
     id: String,
@@ -95,7 +95,8 @@ struct GitleaksRule {
 /// Read when the first text is scrubbed. The file is part of the program and a test compiles every rule, so a fault in
 /// it leaves an empty list rather than a panic.
 static GITLEAKS_RULES: LazyLock<HintedRules<GitleaksRule>> = LazyLock::new(|| {
-    let listed = serde_json::from_str(GITLEAKS).map_or_else(|_| Vec::new(), |GitleaksRules { rules }| rules);
+    let mut file: Value = serde_json::from_str(GITLEAKS).unwrap_or_default();
+    let listed: Vec<GitleaksRule> = serde_json::from_value(file["rules"].take()).unwrap_or_default();
     HintedRules::new(listed.into_iter().map(|mut rule| {
         let (keywords, regex) = (std::mem::take(&mut rule.keywords), std::mem::take(&mut rule.regex));
         (rule, keywords, move || regex)

@@ -6,12 +6,22 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::edit::{first_bytes, last_bytes};
 use super::key_names::{KeywordClass, class_of_word, words};
 use super::patterns::compiled;
 use super::values::{ValueSyntax, is_strong};
 
 /// Where a value is, and how it is written.
 pub(super) type ValuePlace = (Range<usize>, ValueSyntax);
+
+/// The most bytes of a quoted value.
+const LONGEST_VALUE: usize = 600;
+/// The most characters of a bare value.
+const LONGEST_BARE: usize = 300;
+/// The most bytes that are read before or after a key or a value to find out what it belongs to.
+const NEAR: usize = 1024;
+/// The most bytes of a row of a table before the key.
+const LONGEST_ROW: usize = 64 << 10;
 
 /// The value after a key, if one follows.
 pub(super) fn value_after(text: &str, key: &Range<usize>, class: KeywordClass) -> Option<ValuePlace> {
@@ -34,7 +44,7 @@ pub(super) fn value_after(text: &str, key: &Range<usize>, class: KeywordClass) -
         return is_literal.then(|| value_at(text, gap + sign.len(), ValueSyntax::Bare)).flatten();
     }
     if let Some(tail) = after.strip_prefix(":-").filter(|_| before.ends_with("${")) {
-        let end = tail.find('}')?;
+        let end = first_bytes(tail, LONGEST_VALUE).find('}')?;
         return Some((gap + 2..gap + 2 + end, ValueSyntax::Tight));
     }
     if after.starts_with('=') {
@@ -53,7 +63,7 @@ pub(super) fn value_after(text: &str, key: &Range<usize>, class: KeywordClass) -
         return value_at(text, gap, ValueSyntax::Tight);
     }
     if after.starts_with('|') {
-        return table_cell(text, last_line(before), gap);
+        return table_cell(text, last_line(last_bytes(before, LONGEST_ROW)), gap);
     }
     if is_quoted && after.starts_with(',') {
         return argument(text, key, gap);
@@ -61,7 +71,7 @@ pub(super) fn value_after(text: &str, key: &Range<usize>, class: KeywordClass) -
     if after.starts_with('(') && gap == at {
         return called(text, name, gap);
     }
-    (gap > at).then(|| in_prose(text, last_line(before), gap, class, is_quoted)).flatten()
+    (gap > at).then(|| in_prose(text, last_line(last_bytes(before, NEAR)), gap, class, is_quoted)).flatten()
 }
 
 fn starts_literal(text: &str) -> bool {
@@ -139,7 +149,7 @@ fn in_prose(text: &str, line: &str, gap: usize, class: KeywordClass, is_quoted: 
 
 /// Past ` (root)` and ` for the admin user`, where a separator follows.
 fn after_note(text: &str, at: usize) -> usize {
-    let line = tail(text, at).split('\n').next().unwrap_or("");
+    let line = first_bytes(tail(text, at), NEAR).split('\n').next().unwrap_or("");
     let trimmed = line.trim_start_matches([' ', '\t']);
     for (open, close) in [('(', ')'), ('（', '）')] {
         if let Some(note) = trimmed.strip_prefix(open)
@@ -169,7 +179,7 @@ fn after_type(text: &str, at: usize) -> Option<usize> {
             r"^[ \t]*[&*]?(?:'[a-z]+ )?[A-Za-z_][\w.:]*(?:<[^=\n]{0,40}>|\[[^=\n]{0,40}\])?(?:[ \t]*\|[ \t]*\w+)?[ \t]*(?::?=)[ \t]*",
         )
     });
-    let end = at + TYPED.find(text.get(at..)?)?.end();
+    let end = at + TYPED.find(first_bytes(text.get(at..)?, NEAR))?.end();
     // What looks like `= ` may be the padding of base64.
     let is_padding = text.get(end..).is_none_or(|rest| rest.is_empty() || rest.starts_with(['=', '\n']));
     (!is_padding).then_some(end)
@@ -231,22 +241,24 @@ pub(super) fn value_at(text: &str, at: usize, notation: ValueSyntax) -> Option<V
             ("**", "**"),
         ] {
             let Some(inside) = literal.strip_prefix(open) else { continue };
-            let end = inside.find(close)?;
-            let value = inside.get(..end)?;
-            if value.contains('\n') || value.len() > 600 {
+            let end = first_bytes(inside, LONGEST_VALUE + close.len()).find(close)?;
+            if inside.get(..end)?.contains('\n') {
                 return None;
             }
             let begin = start + skip + open.len();
             return Some((begin..begin + end, ValueSyntax::Quoted));
         }
     }
+    // All characters before the end are ASCII, so they are counted as bytes.
     let length = rest
-        .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>' | '\\') || !c.is_ascii())
-        .unwrap_or(rest.len());
+        .chars()
+        .take(LONGEST_BARE)
+        .take_while(|c| c.is_ascii() && !c.is_whitespace() && !matches!(c, '"' | '\'' | '`' | '<' | '>' | '\\'))
+        .count();
     if ["|", ">", "|-", ">-", "|+", ">+"].contains(&rest.get(..length).unwrap_or("")) {
         return None;
     }
-    let range = cut_value(text, start..start + length.min(300), notation == ValueSyntax::Tight);
+    let range = cut_value(text, start..start + length, notation == ValueSyntax::Tight);
     (!range.is_empty()).then_some((range, notation))
 }
 
@@ -263,8 +275,8 @@ fn wrapper(value: &str) -> usize {
 /// A bare value up to where the notation around it continues: `&` of a query, `;` of a connection string, a comma.
 pub(super) fn cut_value(text: &str, range: Range<usize>, is_tight: bool) -> Range<usize> {
     let value = text.get(range.clone()).unwrap_or("");
-    let line = text.get(..range.start).unwrap_or("");
-    let token = line.rsplit(|c: char| c.is_whitespace() || c == '"').next().unwrap_or("");
+    let before = last_bytes(text.get(..range.start).unwrap_or(""), NEAR);
+    let token = before.rsplit(|c: char| c.is_whitespace() || c == '"').next().unwrap_or("");
     let is_query = token.contains(['?', '&']);
     let is_connection = token.contains(';') || value.contains(';') && value.contains('=');
     let end = value.char_indices().find_map(|(at, c)| {

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::edit::first_bytes;
 use super::key_names::{KeywordClass, class_of_word, words};
 use super::patterns::compiled;
 use super::shape::{entropy, has_byte, is_identifier, is_path, is_placeholder};
@@ -85,10 +86,13 @@ fn prose_word(text: &str, value: &str, range: &Range<usize>) -> Option<ValueVerd
     (is_name && is_last).then_some(ValueVerdict::Doubtful)
 }
 
+/// The most bytes after a word that are read to find out whether it ends its line.
+const LONGEST_LINE: usize = 4096;
+
 /// A bare lower-case word after `password:` or `password =`: a value if nothing follows it on its line, as in a file of
 /// settings.
 fn bare_word(text: &str, value: &str, range: &Range<usize>) -> Option<ValueVerdict> {
-    let after = text.get(range.end..).unwrap_or("");
+    let after = first_bytes(text.get(range.end..).unwrap_or(""), LONGEST_LINE);
     let rest = after.split('\n').next().unwrap_or("").trim();
     let is_last = rest.is_empty() || rest.starts_with('#') || rest.starts_with("//");
     let is_code_word = CODE_WORDS.contains(&value.to_ascii_lowercase().as_str());
