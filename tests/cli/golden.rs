@@ -104,7 +104,9 @@ fn an_edit_of_the_shipped_prompt_moves_the_score_as_it_should() {
     ];
     prompts.extend(others.map(|(name, text)| (name.to_owned(), text)));
     variants(folder.path(), &prompts);
-    let summary = run(folder.path(), "variants", "");
+    // Three of the sessions show what all of them would, in less than half the time.
+    let sessions = "--fixtures debug-job-queue,ci-failure-flaky,zh-log-cleanup";
+    let summary = run(folder.path(), "variants", sessions);
     let score = |method: &str| summary["methods"][method]["overall"]["median"].as_f64().unwrap();
 
     let before = score("shipped");
@@ -119,11 +121,11 @@ fn an_edit_of_the_shipped_prompt_moves_the_score_as_it_should() {
     let reworded = shipped.replace("Dense entries, one fact after the other", "Brief entries, fact by fact");
     assert_ne!(reworded, shipped);
     variants(folder.path(), &[("shipped".to_owned(), reworded)]);
-    let summary = run(folder.path(), "reworded", "");
+    let summary = run(folder.path(), "reworded", sessions);
     assert_eq!(summary["methods"]["shipped"]["overall"]["median"].as_f64().unwrap(), before);
     let manifest: Value =
         serde_json::from_slice(&std::fs::read(folder.path().join("results/reworded/manifest.json")).unwrap()).unwrap();
     let executed = |stage: &str| manifest["stages"][stage]["executed"].as_u64();
-    assert_eq!(executed("compress"), Some(21), "{}", manifest["stages"]);
+    assert_eq!(executed("compress"), Some(6), "{}", manifest["stages"]);
     assert_eq!((executed("answer"), executed("judge")), (Some(0), Some(0)), "{}", manifest["stages"]);
 }
