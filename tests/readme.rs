@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 const DOCUMENTS: [&str; 31] = [
@@ -17,6 +17,17 @@ const DOCUMENTS: [&str; 31] = [
 /// Pages whose inline paths are those of the repository. Other pages in `docs` name files of sample sessions.
 const CONTRIBUTOR_PAGES: [&str; 5] =
     ["README.md", "docs/ARCHITECTURE.md", "docs/CHANGELOG.md", "docs/CONTRIBUTING.md", "docs/SECURITY.md"];
+/// Other pages whose links are checked.
+const LINKED_PAGES: [&str; 8] = [
+    "docs/cluster/aws-batch.md",
+    "docs/cluster/github-actions.md",
+    "docs/cluster/gitlab.md",
+    "docs/cluster/kubernetes.md",
+    "docs/cluster/slurm.md",
+    "examples/adapters/README.md",
+    "examples/compressors/README.md",
+    "examples/research/README.md",
+];
 /// How commands start: with the installed program, and inside the repository.
 const PROGRAMS: [&str; 2] = ["compeval ", "cargo run -- "];
 
@@ -167,19 +178,24 @@ fn anchor(heading: &str) -> String {
     heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>().replace(' ', "-")
 }
 
+/// The names of the headings of a page in links.
+fn anchors(page: &Path) -> Vec<String> {
+    let text = fs::read_to_string(page).unwrap_or_default();
+    text.lines().filter(|line| line.starts_with('#')).map(anchor).collect()
+}
+
 #[test]
 fn every_link_leads_somewhere() {
-    for document in DOCUMENTS {
-        let text = text(document);
-        let folder: PathBuf = root().join(document).parent().expect("a folder").to_owned();
-        let headings: Vec<String> = text.lines().filter(|line| line.starts_with('#')).map(anchor).collect();
+    for document in DOCUMENTS.iter().chain(&LINKED_PAGES) {
+        let (text, page) = (text(document), root().join(document));
+        let folder = page.parent().expect("a folder");
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
         for link in links.filter(|link| !link.starts_with("http")) {
-            let found = match link.strip_prefix('#') {
-                Some(heading) => headings.iter().any(|known| known == heading),
-                None => folder.join(link.split('#').next().unwrap_or_default()).exists(),
-            };
-            assert!(found, "{document} links to {link}");
+            let (file, heading) = link.split_once('#').map_or((link, None), |(file, heading)| (file, Some(heading)));
+            let target = if file.is_empty() { page.clone() } else { folder.join(file) };
+            let is_found =
+                target.exists() && heading.is_none_or(|heading| anchors(&target).iter().any(|known| known == heading));
+            assert!(is_found, "{document} links to {link}");
         }
     }
 }

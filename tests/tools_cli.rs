@@ -519,12 +519,15 @@ fn a_shell_gets_the_names_of_the_project_and_manual_pages() {
 #[test]
 fn a_folder_of_logs_becomes_a_project_by_the_commands_that_run_offers() {
     let project = Project::bare();
-    let line = |role: &str, text: &str| {
-        let message = json!({"role": role, "content": text});
-        json!({"type": role, "sessionId": "s", "uuid": role, "parentUuid": null, "message": message}).to_string()
-    };
     let port = "The service listens on port 8081 because 8080 was taken by the proxy in /etc/haproxy/haproxy.cfg.";
-    project.write("session.jsonl", &[line("user", "Which port?"), line("assistant", port)].join("\n"));
+    let lines = (0..6).map(|at| {
+        let (role, text) =
+            if at % 2 == 0 { ("user", "Which port?".to_owned()) } else { ("assistant", port.repeat(20)) };
+        let parent = (at > 0).then(|| format!("m{}", at - 1));
+        let message = json!({"role": role, "content": text});
+        json!({"type": role, "sessionId": "s", "uuid": format!("m{at}"), "parentUuid": parent, "message": message})
+    });
+    project.write("session.jsonl", &lines.map(|line| line.to_string()).collect::<Vec<_>>().join("\n"));
     let offered = project.run(&["run"]);
     assert_eq!(offered.code, 2);
     assert!(offered.err.contains("logs of sessions"), "{}", offered.err);

@@ -1,4 +1,4 @@
-//! Actions: what a unit of work is, which inputs determine its output, and the key made from them.
+//! Actions: the stages, what a unit of work is, which inputs determine its output, and the key made from them.
 //!
 //! Invariant: what is hashed is what is run. `Inputs` are made from a `Work` and a `Repetition` and from nothing else.
 //! Names, paths, limits, timeouts and API keys need no exclusion from the hash, because a `Work` does not hold them

@@ -51,7 +51,8 @@ pub(super) fn json_of(messages: &[Message]) -> String {
     serde_json::to_string(messages).unwrap_or_else(|error| unreachable!("messages are plain data: {error}"))
 }
 
-/// The distinct references of a transcript, those that occurred last first. Found once, it is cut to any size.
+/// The distinct references of a transcript, those that occurred last first. Found once, it is cut to any size. A baseline:
+/// no agent can work from a bare list, but it holds more needed details than any summary of its size.
 #[derive(Clone, Debug)]
 pub struct ReferenceList(Vec<String>);
 

@@ -1,4 +1,4 @@
-//! Warnings and errors about the output of a compressor.
+//! Warnings about a context, and why there is none.
 
 use base::locale::word;
 use base::say;

@@ -1,4 +1,5 @@
-//! Judging: the rubric, the blinded request, the contract of a reply, dimension scores.
+//! Judging: the judges that a pipeline declares, the rubric, the blinded request, the contract of a reply, dimension
+//! scores.
 //!
 //! Deliberately absent: names of methods, fixtures, models and labels. Nothing in this module gets them.
 

@@ -5,6 +5,8 @@
 //! which differs from machine to machine. Everything here is pure; `evaluation` reads the environment and the remote.
 //!
 //! Deliberately absent: starting machines, sending work, and waiting. Job arrays do that.
+//!
+//! Here are the number of a part and the argument that gives it.
 
 mod assignment;
 mod cost;

@@ -1,4 +1,4 @@
-//! Probes: banks of questions with expected facts, and the proof of a bank against its fixture.
+//! Probes: their types, banks of questions with expected facts, and the proof of a bank against its fixture.
 //!
 //! Deliberately absent: judging.
 

@@ -264,7 +264,7 @@ pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<Str
     let names: Vec<&str> = comparison
         .methods
         .iter()
-        .filter(|(_, compared)| !is_changed(compared) && compared.has_common_part())
+        .filter(|(_, compared)| !compared.is_changed() && compared.has_common_part())
         .map(|(name, _)| name.as_str())
         .collect();
     let has_grades = comparison.methods.iter().any(|(_, compared)| compared.fixtures.compared() > 0);
@@ -299,12 +299,6 @@ pub(super) fn differences<'c>(
     let overall = compared.overall.iter().map(|judged| (tr.overall.to_owned(), judged));
     let needed = compared.needed.iter().map(|judged| (tr.needed.to_owned(), judged));
     overall.chain(compared.dimensions.iter().map(|(id, judged)| (tr.dimension_label(id), judged))).chain(needed)
-}
-
-/// Whether a report lists a method among those that changed, because a score, its contexts, its failures or
-/// what is answered changed.
-pub(super) fn is_changed(compared: &MethodComparison) -> bool {
-    compared.is_changed()
 }
 
 fn is_tested(judged: &DifferenceTest) -> bool {

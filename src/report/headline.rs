@@ -355,8 +355,12 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
         let (english, chinese) = if tokens < 0.0 { ("fewer", "减少") } else { ("more", "增加") };
         tr.locale.pick(format!("{part} {english} tokens"), format!("词元{chinese} {part}"))
     });
-    let answerers = change.answerers.map(|AnswererAgreement { same, of }| {
-        tr.locale.pick(format!("same with {same} of {of} answerers"), format!("{of} 个作答模型中 {same} 个结论相同"))
+    let answerers = change.answerers.map(|AnswererAgreement { same, of }| match same {
+        // The result of the first one with the regressions of others.
+        0 => tr.locale.pick("no answerer alone gives this result", "没有一个作答模型单独得出此结论").to_owned(),
+        same => tr
+            .locale
+            .pick(format!("same with {same} of {of} answerers"), format!("{of} 个作答模型中 {same} 个结论相同")),
     });
     let drift = change.drift_unchecked.then(|| tr.locale.pick("drift not checked", "未检查评审漂移").to_owned());
     let confirms =

@@ -5,7 +5,7 @@ use stats::DifferenceTest;
 use std::fmt::Write;
 
 use super::breakdowns::breakdowns;
-use super::comparison_notes::{differences, is_changed, margins, method_changes, notes, place, unchanged};
+use super::comparison_notes::{differences, margins, method_changes, notes, place, unchanged};
 use super::compressions::compressions;
 use super::findings::{findings_sentences, gap_row};
 use super::headline::{headline, verdict_of};
@@ -18,8 +18,8 @@ use super::tables::{Medium, detectable, economy_columns, published_table, score_
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    Comparison, Manifest, MethodFindings, MethodSummary, ModelInfo, QuestionChange, Summary, WorstProbe,
-    first_questions,
+    Comparison, Manifest, MethodComparison, MethodFindings, MethodSummary, ModelInfo, QuestionChange, Summary,
+    WorstProbe, first_questions,
 };
 use base::text::{grouped, one_line, shortened};
 
@@ -93,7 +93,7 @@ fn main_table(summary: &Summary, manifest: &Manifest, tr: &'static Translation) 
         std::iter::once(tr.method).chain(columns.iter().map(|column| column.header)).map(str::to_owned).collect();
     let rows = summary.methods.iter().filter_map(|(name, method)| {
         let compared = comparison.and_then(|comparison| comparison.methods.get(name));
-        let is_shown = comparison.is_none() || compared.is_none_or(is_changed);
+        let is_shown = comparison.is_none() || compared.is_none_or(MethodComparison::is_changed);
         let figures = columns.iter().map(|column| (column.value)(method, compared).1);
         is_shown.then(|| std::iter::once(escape(name)).chain(figures).collect())
     });
@@ -228,7 +228,7 @@ fn comparison_section(summary: &Summary, comparison: &Comparison, tr: &Translati
     }
     let methods = comparison.methods.iter().filter(|(name, compared)| {
         let is_anchor = summary.methods.get(*name).is_some_and(MethodSummary::is_anchor);
-        !is_anchor && is_changed(compared)
+        !is_anchor && compared.is_changed()
     });
     for (method, compared) in methods.take(MAX_DETAILED) {
         let _ = write!(out, "\n**{}**\n\n", escape(method));

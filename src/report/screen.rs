@@ -5,7 +5,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::comparison_notes::{change_text, is_changed, place, unchanged};
+use super::comparison_notes::{change_text, place, unchanged};
 use super::compressions::{lift, shows_needed};
 use super::headline::{headline, verdict_of};
 use super::notes::{critical_warnings, has_answers, not_compressed_line};
@@ -85,7 +85,8 @@ impl SummaryScreen<'_> {
             .methods
             .iter()
             .filter(|(name, _)| {
-                comparison.is_none_or(|comparison| comparison.methods.get(*name).is_none_or(is_changed))
+                comparison
+                    .is_none_or(|comparison| comparison.methods.get(*name).is_none_or(MethodComparison::is_changed))
             })
             .collect();
         let table = self.table_of(methods.iter().take(rows).copied());
@@ -198,7 +199,7 @@ pub(super) fn question_title(first: &QuestionChange, tr: &Translation) -> &'stat
 pub(super) fn edited_texts(comparison: &Comparison) -> Vec<&TextEdit> {
     let mut texts: Vec<&TextEdit> = Vec::new();
     for text in
-        comparison.methods.values().filter(|compared| is_changed(compared)).flat_map(|method| &method.edited_texts)
+        comparison.methods.values().filter(|compared| compared.is_changed()).flat_map(|method| &method.edited_texts)
     {
         if !texts.contains(&text) {
             texts.push(text);

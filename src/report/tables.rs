@@ -1,7 +1,7 @@
 //! Tables for the terminal, and the columns that Markdown shares with them.
 
 use super::breakdowns::{FigureTable, SURVIVAL_BY_AGE, breakdowns};
-use super::comparison_notes::{comparison_notes, differences, is_changed, margins, method_changes, unchanged};
+use super::comparison_notes::{comparison_notes, differences, margins, method_changes, unchanged};
 use super::compressions::compressions;
 use super::findings::{findings_sentences, gap_row};
 use super::notes::{confounds, critical_warnings, has_answers, keeps_user_messages, task_formula, warnings};
@@ -302,7 +302,7 @@ pub fn comparison_table(comparison: &Comparison, locale: Locale, width: usize) -
         out.blank_line();
     }
     for (method, compared) in comparison.methods.iter() {
-        if is_changed(compared) {
+        if compared.is_changed() {
             add_method_comparison(&mut out, method, compared, &comparison.baseline, tr, width);
         }
     }

@@ -255,6 +255,21 @@ fn grades_that_only_one_side_has_are_not_unchanged() {
 }
 
 #[test]
+fn a_result_that_no_answerer_alone_gives_is_called_so() {
+    let (mut manifest, mut summary) = comparison_of(&all_rows(3.1), &all_rows(2.6), |_| ());
+    manifest.design.answerers.push(crate::results::fakes::model_info("second", "test/agent-2"));
+    let comparison = summary.comparison.as_mut().unwrap();
+    comparison.primary = None;
+    let better = comparison.methods.swap_remove("anchored").unwrap();
+    let mut worse = better.clone();
+    worse.overall.as_mut().unwrap().verdict = stats::Verdict::Regressed;
+    comparison.methods =
+        [("anchored/agent".to_owned(), better), ("anchored/second".to_owned(), worse)].into_iter().collect();
+    let said = sentence(&manifest, &summary);
+    assert!(said.starts_with("Mixed") && said.contains("no answerer alone gives this result"), "{said}");
+}
+
+#[test]
 fn a_lost_constraint_fails_a_junit_test_of_its_own() {
     let (lost, kept) = (constraint_rows(FactClass::Lost), constraint_rows(FactClass::Answered));
     let (_, summary) = comparison_of(&lost, &kept, |_| ());

@@ -12,8 +12,7 @@ use super::options::{RunError, SchedulerOptions, UntestedJudge};
 use super::stats::RunStats;
 use crate::action::{ActionKey, StageName};
 use crate::judge::{
-    self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, SelfTestVerdict, cannot_grade, verdict,
-    verdict_without,
+    self, CaseId, CriterionScore, Dimension, DimensionScores, SelfTest, SelfTestVerdict, cannot_grade, verdict_without,
 };
 use crate::pipeline::{JudgeIx, Place};
 use crate::plan::{Action, PrepareError, SelftestTask, Task};
@@ -325,12 +324,10 @@ impl JudgeTest {
         !self.kept_contract && self.broke_contract >= GIVEN_UP_AFTER
     }
 
-    /// Decides the status of the judge by its grades. It is not qualified in a dimension whose cases were not asked;
-    /// the verdict, which people read, says that they were not.
+    /// Decides the status of the judge by its grades. It is not qualified in a dimension whose cases were not asked.
     fn decide(&mut self, selftest: &SelfTest) -> SelfTestVerdict {
-        let strict = verdict(selftest, &self.grades);
-        self.unqualified = strict.unqualified().map(|result| result.dimension).collect();
         let verdict = verdict_without(selftest, &self.grades, &self.unanswered);
+        self.unqualified = verdict.unqualified().map(|result| result.dimension).collect();
         self.status = match verdict.may_grade {
             true => JudgeStatus::Qualified,
             false if cannot_grade(selftest, &self.grades, &self.unanswered) => JudgeStatus::Weak,
@@ -440,6 +437,9 @@ mod tests {
         assert_eq!((test.status, verdict.correct, verdict.labels), (JudgeStatus::Weak, 0, 96));
         assert_eq!(verdict.failures[0], "accuracy: 3 of 3 answers missed (at most 2); 13 of 16 not asked");
         assert!(!verdict.failures.iter().any(|failure| failure.contains("16 answers")), "{verdict:?}");
+        assert_eq!(verdict.unqualified().count(), verdict.dimensions.len());
+        let has_median = verdict.dimensions.iter().any(|result| result.median_right.is_some());
+        assert!(!has_median && verdict.injection_gain.is_none(), "nothing was graded: {verdict:?}");
     }
 
     #[test]

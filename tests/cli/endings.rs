@@ -43,7 +43,7 @@ fn a_weak_judge_leaves_the_older_results_and_no_older_report_beside_its_own() {
     ended.says(&[
         "judge failed its self-test: grader",
         "--allow-weak-judge",
-        "grader: accuracy: medians of right and wrong answers 3.00 and 3.00",
+        "medians of right and wrong answers 3.00 and 3.00",
     ]);
     for words in ["a · ", "from the cache", "report: ", "next: compeval judge selftest"] {
         assert!(ended.stdout.contains(words), "`{words}` is missing in {}", ended.stdout);
@@ -87,11 +87,7 @@ fn only_weak_judges_are_reported_as_weak() {
     });
     let ended = project.expect(5, "run --label a --runs 1 --methods full --allow-weak-judge");
     ended.says(&["judge failed its self-test: grader (", "the self-test of judge other did not complete"]);
-    assert!(
-        ended.stderr.contains("  grader: accuracy: medians") && !ended.stderr.contains("  other: "),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.contains("  grader: ") && !ended.stderr.contains("  other: "), "{}", ended.stderr);
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(super) struct AttemptError {
     pub should_retry: Option<bool>,
     /// How far the request got.
     pub delivery: Delivery,
-    /// Whether it is about a reply without the answer for which the provider counts output.
+    /// Whether a reply arrived that lacks the answer but for which the provider counts output.
     pub is_billed: bool,
 }
 

@@ -1,5 +1,6 @@
-//! The client: budget, rate limiters, request, and the retry loop of all calls except to batch APIs. A successful reply
-//! is handed to the caller to store before it is read, so that nothing that was paid for can be lost to a reading error.
+//! The client: budget, rate limiters, request, the retry loop of all calls except to batch APIs, and the events that it
+//! reports. A successful reply is handed to the caller to store before it is read, so that nothing that was paid for can
+//! be lost to a reading error.
 
 use std::collections::BTreeMap;
 use std::future::Future;

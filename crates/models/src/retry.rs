@@ -11,8 +11,8 @@ use base::say;
 /// The least pause after the first refusal.
 const LEAST_PAUSE: Duration = Duration::from_millis(5);
 
-/// How many replies without the answer a call takes for which the provider counts output: a model that wrote nothing of
-/// use a few times mostly does so again, and each is paid.
+/// A call is given up after this many replies that lack the answer but for which the provider counts output: a model that
+/// wrote nothing of use a few times mostly does so again, and each reply is paid.
 const MOST_BILLED: u32 = 3;
 
 /// How long the client waits between attempts, and in total.

@@ -15,7 +15,7 @@ pub struct Paired {
     pub(super) estimate: Estimate,
     pub(super) rerun: Result<Rerun, NoRerun>,
     pub(super) missing_share: f64,
-    /// The missing share with the cells of clusters that only one side has, if it is larger.
+    /// The missing share where clusters that one side lost whole count, too; 0 if it was not given.
     pub(super) share_with_lost: f64,
     pub(super) confounded: bool,
     pub(super) unchanged: usize,

@@ -62,18 +62,18 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write a sample project that runs offline
+    /// Write a project: a sample that runs offline, or an empty one
     #[command(
         after_help = "Examples:\n  compeval init            write it into this folder\n  compeval init my-project\n  \
                       compeval init my-project --empty    for your own sessions"
     )]
     Init(InitArgs),
-    /// Validate pipeline, prompts, fixtures and banks; sends no request
+    /// Validate the project; only --ping sends requests, one per model
     #[command(
         after_help = "Examples:\n  compeval check\n  compeval check --all     each finding at its place\n  compeval check --json    for CI"
     )]
     Check(CheckArgs),
-    /// Show what would run, what is cached, and why a stage is stale
+    /// Show what a run would do and cost, and why; sends no request
     #[command(
         after_help = "Examples:\n  compeval plan\n  compeval plan --all     every reason and assumption\n  compeval plan --methods anchored --exit-code\n  compeval plan --power"
     )]
@@ -92,7 +92,7 @@ pub(crate) enum Command {
                       compeval compare new-prompt baseline --html changes.html"
     )]
     Compare(CompareArgs),
-    /// Rewrite report.md and report.html of results, or open their page
+    /// Print results again; rewrite or open their report, export CSV
     #[command(
         after_help = "Examples:\n  compeval report baseline\n  compeval report --open              the newest, in the browser that BROWSER names\n  \
                       compeval report baseline --csv > cells.csv\n  compeval report --reference"
@@ -122,7 +122,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval cache stats\n  compeval cache prune --unreachable --dry-run"
     )]
     Cache(CacheCommand),
-    /// Make fixtures from session logs
+    /// Import session logs as fixtures; scrub fixtures again
     #[command(
         subcommand,
         after_help = "Examples:\n  compeval fixture import ~/.claude/projects/app/*.jsonl --every-tokens 20000\n  compeval fixture scrub fixtures/session.json"
@@ -133,13 +133,13 @@ pub(crate) enum Command {
         after_help = format!("Examples:\n  compeval observe ~/.claude/projects\n  compeval observe ~/.codex/sessions --html worst.html\n  compeval observe ~/.claude/projects --economics\n\n{}", observe::formats_help())
     )]
     Observe(ObserveArgs),
-    /// Generate and review probe banks
+    /// Generate questions about fixtures, and review them one by one
     #[command(
         subcommand,
         after_help = "Examples:\n  compeval probes generate\n  compeval probes generate my-session --model openai/gpt-5.2 --max-cost 1"
     )]
     Probes(ProbesCommand),
-    /// Test a judge, or let it grade one answer
+    /// Test a judge, compare it with people, or let it grade an answer
     #[command(
         subcommand,
         after_help = "Examples:\n  compeval judge selftest\n  compeval judge grade request.json\n  compeval judge agreement human-grades.csv"

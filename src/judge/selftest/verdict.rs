@@ -103,15 +103,20 @@ pub fn verdict(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>) -> S
     GradedSelfTest { test, grades, unasked: &BTreeSet::new(), are_open: false }.verdict()
 }
 
-/// The same where the cases in `unasked` were not asked. They have no part in the verdict if the judge may grade
-/// nothing whatever it had said of them; otherwise each of them counts against it.
+/// The same where the cases in `unasked` were not asked: each of them counts against the judge. If it may grade nothing
+/// whatever it had said of them, they have no part in the reasons.
 pub fn verdict_without(
     test: &SelfTest,
     grades: &BTreeMap<CaseId, DimensionScores>,
     unasked: &BTreeSet<CaseId>,
 ) -> SelfTestVerdict {
-    let decided = GradedSelfTest { test, grades, unasked, are_open: true }.verdict();
-    if decided.may_grade { GradedSelfTest { test, grades, unasked, are_open: false }.verdict() } else { decided }
+    let open = GradedSelfTest { test, grades, unasked, are_open: true };
+    let (decided, counted) = (open.verdict(), GradedSelfTest { are_open: false, ..open }.verdict());
+    if decided.may_grade {
+        return counted;
+    }
+    // The medians of `decided` are bounds: they include what the open cases could be.
+    SelfTestVerdict { passed: false, may_grade: false, failures: decided.failures, ..counted }
 }
 
 /// Whether the judge may grade nothing, whatever it might say of the cases in `open`.

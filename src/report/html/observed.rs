@@ -22,7 +22,7 @@ pub fn observed_page(observation: &SessionObservation, cases: &[usize], economic
     let lead = say!(
         "Re-reads of unchanged lines: {} of {of_known_files} of files read before. {sessions}; {} of {} counted compactions \
          have a control on both sides. Worst first; counts are of the 20 turns after each compaction.",
-        "对未变行的重读：{} 次；读过的文件共有 {of_known_files}。{sessions}；计入的压缩中有 {}/{} 次两侧都有对照。最差的在前；\
+        "对已读文件的 {of_known_files}中，重读未变行的有 {} 次。{sessions}；计入的压缩中有 {}/{} 次两侧都有对照。最差的在前；\
          计数取自每次压缩之后的 20 轮。",
         observation.re_reads(),
         coverage.with_controls,

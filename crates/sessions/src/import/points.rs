@@ -43,8 +43,7 @@ pub fn propose(
     if let Some(spans) = rules.spans {
         return ends_of_spans(messages, start, spans, count);
     }
-    let marked: HashSet<usize> =
-        if rules.at_compactions { compactions.iter().copied().collect() } else { HashSet::new() };
+    let marked: HashSet<usize> = compactions.iter().copied().filter(|_| rules.at_compactions).collect();
     let mut points = Vec::new();
     let mut since = 0;
     for (index, message) in messages.iter().enumerate().skip(start) {

@@ -102,16 +102,21 @@ fn a_message_that_repeats_a_compacted_one_of_hermes_is_new() {
         row("user", "continue", 1, ""),
         row("assistant", "", 1, call),
         row("tool", "a.py", 1, id),
+        row("user", "once more", 1, ""),
+        row("assistant", "two", 1, ""),
         row("user", "start", 0, ""),
         row("user", "[CONTEXT COMPACTION] one", 0, ""),
         row("assistant", "", 0, call),
         row("tool", "a.py", 0, id),
         row("user", "continue", 0, ""),
-        row("assistant", "two", 0, ""),
+        row("assistant", "three", 0, ""),
+        row("user", "once more", 0, ""),
+        row("assistant", "four", 0, ""),
     ];
     let log = format!(r#"{{"id": "x", "started_at": 1, "messages": [{}]}}"#, rows.join(","));
     let text = read("hermes.json", &log, Some(Format::Hermes));
     assert_eq!((text.matches("\"continue\"").count(), text.matches("a.py").count()), (2, 1), "{text}");
+    assert_eq!(text.matches("\"once more\"").count(), 2, "a new reply ends what was inserted again: {text}");
     assert!(text.contains("left out: 3 repeated record") && !text.contains("put right"), "{text}");
 }
 

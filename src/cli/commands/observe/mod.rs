@@ -371,7 +371,7 @@ fn compared(observation: &SessionObservation) -> String {
     let mut lines = vec![
         say!(
             "Re-reads of unchanged lines: {} of {} of files read before, in the windows of counted compactions.",
-            "对未变行的重读：{} 次；读过的文件共有 {}（在计入的压缩的窗口内）。",
+            "对已读文件的 {1}中，重读未变行的有 {0} 次（在计入的压缩的窗口内）。",
             observation.re_reads(),
             count(observation.reads_of_known_files(), Noun::Read),
         ),

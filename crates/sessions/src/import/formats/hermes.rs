@@ -95,7 +95,13 @@ impl Gateway {
             }
         }
         self.after_compacted = old;
-        self.add_message(message, &row[1]);
+        let [role, content, _, calls] = &row;
+        let is_reply = role == "assistant" && !content.is_empty() && matches!(calls.as_str(), "" | "[]");
+        if is_reply && summary_in(message, content).is_none() {
+            // A reply that was not there before the compaction is new, and so is all that follows it.
+            self.next_kept = usize::MAX;
+        }
+        self.add_message(message, content);
     }
 
     /// The entry of the compacted row that is inserted again by `row`. Rows that say nothing are all alike.
