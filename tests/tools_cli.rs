@@ -255,6 +255,16 @@ fn an_imported_log_is_scrubbed_never_overwrites_and_is_accounted_for() {
 }
 
 #[test]
+fn an_import_names_every_fixture_in_a_pipe() {
+    let project = Project::new();
+    let files: Vec<String> = (1..=21).map(|number| format!("logs/session-{number}.json")).collect();
+    files.iter().for_each(|file| project.write(file, &log()));
+    let named: Vec<&str> = files.iter().map(String::as_str).collect();
+    let import = project.run(&[&["fixture", "import", "--final"], &named[..]].concat());
+    assert_eq!(import.out.lines().filter(|line| line.starts_with("wrote ")).count(), 21, "{}", import.out);
+}
+
+#[test]
 fn an_import_cuts_a_session_at_a_whole_turn_and_records_it() {
     let project = Project::new();
     project.write("session.json", &log());

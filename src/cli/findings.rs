@@ -127,7 +127,7 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(console.width())
         .with_links(false)
-        // a name such as `format-function` stays in one piece
+        // A name such as `format-function` stays in one piece.
         .with_word_splitter(textwrap::WordSplitter::NoHyphenation);
     let mut text = String::new();
     for (problem, alike) in group_repeated(&problems.0) {

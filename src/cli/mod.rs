@@ -139,14 +139,14 @@ fn refuse_command(error: &clap::Error) -> u8 {
     Exit::BadInput.code()
 }
 
-/// What to print for global flags without a command: the introduction where they name no project, else clap's error.
+/// What to print for global flags without a command: the introduction where the folder has no project, else clap's error.
 fn without_command(error: &clap::Error) -> u8 {
     let matches = program().ignore_errors(true).try_get_matches_from(std::env::args_os());
     let matches = matches.ok().filter(|matches| matches.subcommand_name().is_none());
-    let common = matches.and_then(|matches| Common::from_arg_matches(&matches).ok()).filter(|common| !common.json);
-    if let Some(common) = common
-        && find_pipeline(&folder(&common), common.config.as_deref()).is_err()
-    {
+    let common = matches.and_then(|matches| Common::from_arg_matches(&matches).ok());
+    // A file or a folder that is not there is a mistake of the user, and says nothing of a project.
+    let common = common.filter(|common| !common.json && common.config.is_none() && folder(common).is_dir());
+    if let Some(common) = common.filter(|common| find_pipeline(&folder(common), None).is_err()) {
         choose_language(&common);
         return introduce();
     }
@@ -158,7 +158,7 @@ fn without_command(error: &clap::Error) -> u8 {
 /// Prints an introduction, for `compeval` without a command where there is no project yet.
 fn introduce() -> u8 {
     Console::plain().print(word(
-        "compeval measures whether an agent can still do its work after its history was compressed.\n\
+        "compeval measures whether an agent can still do its work after its history was\ncompressed.\n\
          There is no project here. Try:\n\n  \
          compeval init               write a sample project that runs offline\n  \
          compeval run                run it and print the scores\n\n\

@@ -112,10 +112,10 @@ fn print_weak_judges(
             (word("stopped:", "已停止："), word("--allow-weak-judge continues anyway", "--allow-weak-judge 可照常继续"))
         }
     };
-    console.eprint(&console.labelled_prose(TextStyle::Warning, mark, format_args!("{text}; {then}")));
+    console.eprint(&console.labelled_prose(TextStyle::Warning, mark, say!("{text}; {then}", "{text}；{then}")));
     for judge in judges {
         for weakness in weaknesses.get(judge).into_iter().flatten() {
-            console.eprint(&console.prose(&format!("  {judge}: {weakness}")));
+            console.eprint(&console.error_prose(&say!("  {judge}: {weakness}", "  {judge}：{weakness}")));
         }
     }
 }

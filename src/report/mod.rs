@@ -34,7 +34,7 @@ pub use junit::junit;
 pub use markdown::markdown;
 pub use numbers::short_time;
 pub use screen::screen;
-pub use styled::{Span, StyledText, TextStyle, wrap_lines};
+pub use styled::{COLOR_MARK, Span, StyledText, TextStyle, wrap_lines};
 pub use tables::{comparison_table, reference_table, summary_table};
 pub use translation::{Translation, translation};
 pub use trend::{

@@ -32,6 +32,9 @@ impl TextStyle {
     }
 }
 
+/// Stands for the escape character in colours of our own until they are printed. A noncharacter: no text has a use for it.
+pub const COLOR_MARK: char = '\u{FDD0}';
+
 /// A piece of text in one style.
 pub type Span = (TextStyle, String);
 
@@ -96,7 +99,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for (piece, spaced) in pieces(text) {
         let space = usize::from(spaced && !line.is_empty());
-        if !line.is_empty() && line.width() + space + piece.width() > width {
+        if !line.is_empty() && shown_width(&line) + space + shown_width(piece) > width {
             lines.push(std::mem::take(&mut line));
         } else if space == 1 {
             line.push(' ');
@@ -126,6 +129,13 @@ fn pieces(text: &str) -> Vec<(&str, bool)> {
         pieces.push((word.get(start..).unwrap_or_default(), start == 0));
     }
     pieces
+}
+
+/// The columns of a text, in which the codes of our own colours take none.
+fn shown_width(text: &str) -> usize {
+    let mut parts = text.split(COLOR_MARK);
+    let before = parts.next().map_or(0, UnicodeWidthStr::width);
+    before + parts.map(|part| part.split_once('m').map_or(part, |(_, after)| after).width()).sum::<usize>()
 }
 
 fn is_wide(c: char) -> bool {
@@ -333,6 +343,8 @@ mod tests {
     fn lines_are_broken_between_words_and_keep_their_indent() {
         assert_eq!(wrap_lines("a result\n\n  of two words", 9), "a result\n\n  of two\n  words");
         assert_eq!(wrap_lines("没有发现压缩。", 8), "没有发现\n压缩。");
+        let colored = format!("{COLOR_MARK}[33mnote:{COLOR_MARK}[0m two");
+        assert_eq!(wrap_lines(&colored, 9), colored, "a colour takes no columns");
     }
 
     #[test]

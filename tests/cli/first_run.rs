@@ -93,5 +93,9 @@ fn flags_without_a_command_introduce_the_program_where_there_is_no_project() {
         assert!(introduced.stdout.contains(words) && introduced.stdout.contains("compeval init"), "{introduced:?}");
     }
     empty.expect(2, "labels --locale zh").says(&["requires a subcommand"]);
-    Project::offline().expect(2, "-C .").says(&["requires a subcommand"]);
+    empty.expect(2, "-C missing").says(&["requires a subcommand"]);
+    let project = Project::offline();
+    for flags in ["-C .", "-c missing.toml"] {
+        project.expect(2, flags).says(&["requires a subcommand"]);
+    }
 }

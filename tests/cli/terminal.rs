@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use super::super::brain::Wanted;
-use super::project::{Project, Running};
+use super::project::{KEY, Project, Running};
 use super::server::{Reply, Server};
 
 /// Writes the clipboard, clears the screen (as C0 and as C1), colours, and reverses the following text.
@@ -87,6 +87,19 @@ fn a_list_of_entries_is_no_wider_than_the_terminal() {
     assert_eq!(code, 0, "{screen}");
     let widest = screen.lines().map(|line| line.trim_end().chars().count()).max();
     assert!(screen.contains("harbor · point 1") && widest <= Some(100), "{screen}");
+}
+
+#[test]
+fn standard_error_in_a_file_has_whole_lines_beside_a_terminal() {
+    let project = Project::offline();
+    project.edit("pipeline.toml", "regrade = false", "regrade = true");
+    let mut command = Command::new("sh");
+    command.args(["-c", "\"$0\" plan 2>errors", env!("CARGO_BIN_EXE_compeval")]).current_dir(project.path("."));
+    command.env("MOCK_API_KEY", KEY).env_remove("COMPEVAL_CACHE");
+    let (code, screen) = in_terminal(command, "");
+    assert_eq!(code, 0, "{screen}");
+    let errors = project.read("errors");
+    assert!(errors.lines().any(|line| line.starts_with("note: ") && line.ends_with(" sends none)")), "{errors}");
 }
 
 #[test]

@@ -189,7 +189,7 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
     } else {
         return;
     };
-    console.note(&console.labelled(TextStyle::Warning, word("incomplete:", "不完整："), text));
+    console.note(&console.labelled_prose(TextStyle::Warning, word("incomplete:", "不完整："), text));
 }
 
 /// Each name must be one of the result set; else the nearest is suggested.
@@ -261,9 +261,10 @@ impl MissingCell {
             ),
             None => say!("`{label}` has no such judged cell", "`{label}` 没有这个已评分单元"),
         };
-        let again = CommandLine::current().of_project().with_label(label).command("run");
+        // A plan first: the label alone selects the whole project.
+        let plan = CommandLine::current().of_project().with_label(label).command("plan");
         Failure::input(message)
-            .hinted(say!("{again}   continues that run", "{again}   继续该次运行"))
+            .hinted(say!("{plan}   shows what a run would add", "{plan}   显示再次运行会补做什么"))
             .exiting(Exit::EmptySelection)
     }
 }

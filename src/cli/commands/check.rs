@@ -124,7 +124,7 @@ impl CheckResult {
             console.eprint(&render_kinds(&self.problems, console));
         }
         if let Some(access) = self.access() {
-            console.print(&access_line(access, console));
+            console.print(&console.prose(&access_line(access, console)));
         }
         if let Some(pipeline) = self.pipeline.as_ref().filter(|_| self.problems.is_empty()) {
             let fixtures = pipeline.fixtures.iter().map(|loaded| loaded.name());

@@ -122,7 +122,7 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
         if !plan.access.is_empty() {
             console.print(&match all {
                 true => format!("{}\n", access_list(&plan.access, console)),
-                false => access_line(&plan.access, console),
+                false => console.prose(&access_line(&plan.access, console)),
             });
         }
         if let Some(line) = &plan.chains_line {
@@ -144,7 +144,7 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
 }
 
 fn print_note(text: &str, console: &Console) {
-    console.note(&console.prose(&console.labelled(TextStyle::Hint, word("note:", "说明："), text)));
+    console.note(&console.labelled_prose(TextStyle::Hint, word("note:", "说明："), text));
 }
 
 /// The note on requests that check the judges on answers of the run.
@@ -318,8 +318,9 @@ fn reasons(forecast: &Forecast, console: &Console) -> Vec<String> {
     }
     for group in &forecast.reasons {
         let method = group.method.as_deref().map(|method| format!(" · {method}")).unwrap_or_default();
-        lines.push(format!(
+        lines.push(say!(
             "  {}{method}: {} ({})",
+            "  {}{method}：{}（{}）",
             group.stage.name(),
             group.why.words(),
             count(group.actions, Noun::Action)
@@ -466,7 +467,8 @@ fn estimate_line(forecast: &Forecast) -> Option<String> {
         estimate.usd_worst.filter(|worst| estimate.usd.is_none_or(|usd| worst.0 < MEANINGFUL_BOUND * usd.0.max(0.01)));
     let most = most.map(|worst| say!("at most {}", "至多 {}", cost(Some(worst))));
     let bounds: Vec<String> = range.into_iter().chain(most).collect();
-    let bounds = if bounds.is_empty() { String::new() } else { format!(" ({})", bounds.join(word(", ", "，"))) };
+    let bounds = bounds.join(word(", ", "，"));
+    let bounds = if bounds.is_empty() { bounds } else { say!(" ({bounds})", "（{bounds}）") };
     Some(say!(
         "About {}, {:.0}k tokens in, {:.0}k out, {}{}, {}{}.",
         "约 {}，输入 {:.0}k 词元，输出 {:.0}k，{}{}，{}{}。",

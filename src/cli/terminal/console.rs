@@ -61,8 +61,7 @@ impl Console {
 
     /// Columns of the terminal as it is now: it may have been resized during a run.
     pub(crate) fn width(&self) -> usize {
-        let columns = terminal_size::terminal_size_of(io::stdout()).map(|(columns, _)| usize::from(columns.0));
-        columns.unwrap_or(UNKNOWN_WIDTH).clamp(60, 140)
+        width_of(terminal_size::terminal_size_of(io::stdout()))
     }
 
     /// The same; `None` for a file or a pipe, which have no width.
@@ -77,7 +76,15 @@ impl Console {
 
     /// Sentences as a terminal shows them: broken between words. A file or a pipe gets whole lines, which scripts search.
     pub(crate) fn prose(&self, text: &str) -> String {
-        if io::stdout().is_terminal() { wrap_lines(text, self.width()) } else { text.to_owned() }
+        self.columns().map_or_else(|| text.to_owned(), |columns| wrap_lines(text, columns))
+    }
+
+    /// The same for standard error, which may be a file beside a terminal.
+    pub(crate) fn error_prose(&self, text: &str) -> String {
+        match io::stderr().is_terminal() {
+            true => wrap_lines(text, width_of(terminal_size::terminal_size_of(io::stderr()))),
+            false => text.to_owned(),
+        }
     }
 
     /// `text` in a style, if colours are wanted.
@@ -143,9 +150,9 @@ impl Console {
         format!("{}{gap}{text}", self.paint(style, label))
     }
 
-    /// Sentences after a word in a style, as [`Console::prose`] breaks them.
+    /// Sentences after a word in a style, as [`Console::error_prose`] breaks them.
     pub(crate) fn labelled_prose(&self, style: TextStyle, label: &str, text: impl fmt::Display) -> String {
-        self.prose(&self.labelled(style, label, text))
+        self.error_prose(&self.labelled(style, label, text))
     }
 
     /// The command to type next, on standard error; dropped by `--quiet`.
@@ -237,6 +244,11 @@ impl Console {
 
 /// The first error of standard output. After it nothing more is written: the reader has an incomplete text.
 static OUTPUT_ERROR: OnceLock<io::Error> = OnceLock::new();
+
+/// The width of lines on a terminal of this size.
+fn width_of(size: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {
+    size.map_or(UNKNOWN_WIDTH, |(columns, _)| usize::from(columns.0)).clamp(60, 140)
+}
 
 fn line(text: &str) -> Vec<u8> {
     let end = if text.ends_with('\n') { "" } else { "\n" };

@@ -9,10 +9,8 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use crate::report::COLOR_MARK as MARK;
 use base::text::is_shown_escaped;
-
-/// Stands for the escape character in colours of our own. A noncharacter: no text has a use for it.
-const MARK: char = '\u{FDD0}';
 
 /// Escape sequences that come from us, written so that [`visible`] lets colours among them through.
 pub(crate) fn own_color(text: &str) -> String {

@@ -221,7 +221,8 @@ impl GradedSelfTest<'_> {
         .into_iter()
         .flatten()
         .collect();
-        let [median_right, median_half, median_wrong] = [right, half, wrong].map(|range| Some(range?.low));
+        let [median_right, median_half, median_wrong] =
+            [right, half, wrong].map(|range| range.filter(|_| asked > 0).map(|range| range.low));
         Some(DimensionResult {
             dimension,
             qualified: failures.is_empty(),

@@ -86,10 +86,10 @@ impl EntryFilter {
             let wanted = wanted.as_ref().filter(|wanted| !known.iter().any(|name| is_named(wanted, name)))?;
             let hint = suggest(wanted, known.iter().map(String::as_str));
             Some(match is_of_all {
-                true => say!("no entry has the {what} `{wanted}`; {hint}", "没有条目的 {what} 为 `{wanted}`；{hint}"),
+                true => say!("no entry has the {what} `{wanted}`; {hint}", "没有{what}为 `{wanted}` 的条目；{hint}"),
                 false => say!(
                     "no entry of this stage and age has the {what} `{wanted}`; {hint}",
-                    "此阶段与时间的条目中没有 {what} 为 `{wanted}` 的；{hint}"
+                    "此阶段与时间的条目中没有{what}为 `{wanted}` 的；{hint}"
                 ),
             })
         });

@@ -7,6 +7,7 @@ use crate::cli::format::{Noun, age, count, cut, display_width, left, money, righ
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
 use crate::entries::{EntryLookup, EntryMeta};
 use base::locale::word;
+use base::say;
 use store::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Record, now_ms};
 
 pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Console) -> Result<Exit, Failure> {
@@ -148,7 +149,8 @@ impl<'c> EntryList<'c> {
             }
             // the sums are unknown if the reader left early
             (entries, _) if self.is_read => {
-                self.console.note(&format!("{}, {}", count(entries, Noun::Entry), size(self.bytes)));
+                let (entries, bytes) = (count(entries, Noun::Entry), size(self.bytes));
+                self.console.note(&say!("{entries}, {bytes}", "{entries}，{bytes}"));
             }
             _ => {}
         }

@@ -122,13 +122,20 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
         Column::Left(""),
     ];
     let rows = tested.verdict.dimensions.iter().map(|result| {
-        let mark = if result.qualified { "✓" } else { word("✗ not qualified", "✗ 未通过") };
+        // A self-test ends early where the judge has failed already.
+        let (missed, mark) = match (result.asked, result.qualified) {
+            (0, _) => ("–".to_owned(), ""),
+            (asked, is_qualified) => (
+                say!("{} of {asked}", "{}/{asked}", result.misses.len()),
+                if is_qualified { "✓" } else { word("✗ not qualified", "✗ 未通过") },
+            ),
+        };
         vec![
             dimension_name(result.dimension).replace('_', " "),
             number(result.median_right, 2),
             number(result.median_half, 2),
             number(result.median_wrong, 2),
-            say!("{} of {}", "{}/{}", result.misses.len(), result.asked),
+            missed,
             result.length_shift.map_or_else(String::new, |shift| format!("{shift:+.2}")),
             mark.to_owned(),
         ]
@@ -146,29 +153,27 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
 
 fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     let verdict = tested.verdict;
+    let asked: usize = verdict.dimensions.iter().map(|result| result.asked).sum();
     let graded =
-        say!("{} of {} labels graded as they should be", "{}/{} 个标注按应有的评分", verdict.correct, verdict.labels);
+        say!("{} of {asked} labels graded as they should be", "{}/{asked} 个标注按应有的评分", verdict.correct);
     let unqualified: Vec<&DimensionResult> = verdict.unqualified().collect();
     let names: Vec<&str> = unqualified.iter().map(|result| dimension_name(result.dimension)).collect();
     let mut lines = match (verdict.may_grade, tested.completed) {
         (true, _) if unqualified.is_empty() => {
-            vec![format!("{} {graded}", console.paint(TextStyle::Good, word("passed:", "通过：")))]
+            vec![console.labelled(TextStyle::Good, word("passed:", "通过："), graded)]
         }
         (true, _) => {
             let out = say!(
                 "{graded}; not qualified in {}, which leaves `overall` and the gate",
                 "{graded}；{}未通过，不计入总分和门禁",
-                names.join(", ")
+                names.join(word(", ", "、"))
             );
-            vec![format!("{} {out}", console.paint(TextStyle::Warning, word("partly:", "部分通过：")))]
+            vec![console.labelled(TextStyle::Warning, word("partly:", "部分通过："), out)]
         }
-        (false, true) => vec![format!("{} {graded}", console.paint(TextStyle::Bad, word("failed:", "失败：")))],
+        (false, true) => vec![console.labelled(TextStyle::Bad, word("failed:", "失败："), graded)],
         (false, false) => {
-            vec![say!(
-                "{} some cases could not be asked",
-                "{} 有些例子未能询问",
-                console.paint(TextStyle::Warning, word("untested:", "未测试："))
-            )]
+            let why = word("some cases could not be asked", "有些例子未能询问");
+            vec![console.labelled(TextStyle::Warning, word("untested:", "未测试："), why)]
         }
     };
     if tested.completed {
@@ -195,7 +200,7 @@ fn missed_line(result: &DimensionResult) -> Option<String> {
         cases.push(say!("{more} more", "另有 {more} 例"));
     }
     let (name, cases) = (dimension_name(result.dimension), cases.join(word(", ", "、")));
-    (!cases.is_empty()).then(|| say!("  {name} missed: {cases}", "  {name} 误判：{cases}"))
+    (!cases.is_empty()).then(|| say!("  {name} missed: {cases}", "  {name}误判：{cases}"))
 }
 
 /// Whether the judge gave no reply at all.

@@ -39,7 +39,8 @@ pub(super) fn describe(economics: &Economics, others: usize, console: &Console) 
 
 fn bill(economics: &Economics, others: usize) -> String {
     let bill = &economics.bill;
-    let mut text = format!("{}, {}", count(economics.sessions, Noun::Session), count(bill.requests, Noun::Request));
+    let (sessions, requests) = (count(economics.sessions, Noun::Session), count(bill.requests, Noun::Request));
+    let mut text = say!("{sessions}, {requests}", "{sessions}，{requests}");
     if economics.sessions > 0 {
         let total = bill.total_usd();
         let [writes, reads, other, output] =
@@ -85,7 +86,7 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
             economics.rewrites.len()
         ),
     };
-    let cost = usd.map(|usd| format!(" ({})", money(Some(Usd(usd))))).unwrap_or_default();
+    let cost = usd.map(|usd| say!(" ({})", "（{}）", money(Some(Usd(usd))))).unwrap_or_default();
     let columns = [
         Column::Left(word("session", "会话")),
         Column::Right(word("at", "位置")),
@@ -230,14 +231,14 @@ fn notes(economics: &Economics) -> String {
     let recorded = economics.as_recorded;
     let mut lines = vec![say!(
         "As recorded, with the requests of the compactions, which no log counts, {} cost {}.",
-        "按记录并计入日志都不计的压缩请求，{} 的费用为 {}。",
+        "按记录并计入日志都不计的压缩请求，{}的费用为 {}。",
         count(economics.simulated, Noun::Session),
         money(Some(Usd(recorded.usd)))
     )];
     if recorded.expiries > 0 {
         lines.push(say!(
             "The cache had expired before {}, with {} tokens: pauses, which no threshold changes.",
-            "在 {} 之前缓存已过期（{} 词元）：这是停顿所致，任何触发大小都无法改变。",
+            "在 {}之前缓存已过期（{} 词元）：这是停顿所致，任何触发大小都无法改变。",
             count(recorded.expiries, Noun::Request),
             short(Some(recorded.expired))
         ));

@@ -134,7 +134,7 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
         let advice = if generator == "lexical" { advice } else { word("add some by hand", "请手工添加") };
         let number = count(kept, Noun::Probe);
         let few = match kept {
-            // there is no new bank then, and an older one may have more
+            // There is no new bank then, and an older one may have more.
             0 => word("no probe was kept", "没有保留任何问题").to_owned(),
             _ => say!("the bank has {number}", "题库有 {number}"),
         };

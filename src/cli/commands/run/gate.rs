@@ -20,7 +20,7 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)",
             "full 与 none 的得分相差不到 1.0，无法看出退步（报告说明原因）",
         );
-        console.eprint(&console.labelled_prose(TextStyle::Bad, word("gate refused:", "门禁无法判断："), why));
+        report(word("gate refused:", "门禁无法判断："), why, console);
         return Exit::Error;
     }
     if args.comparison.fail_on_regression && !is_worse && measures_nothing(comparison) {
@@ -28,7 +28,7 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
             "answers changed and no dimension is left to compare, so no regression could be seen (the report says why)",
             "回答有变化，但没有可比较的维度，无法看出退步（报告说明原因）",
         );
-        console.eprint(&console.labelled_prose(TextStyle::Bad, word("gate refused:", "门禁无法判断："), why));
+        report(word("gate refused:", "门禁无法判断："), why, console);
         return Exit::Error;
     }
     let fails_anew = args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
@@ -53,26 +53,18 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
                 )
             },
         );
-        console.note(&console.labelled_prose(
-            TextStyle::Warning,
-            word("gate:", "门禁："),
-            format_args!("{method}: {seen}"),
-        ));
+        note(&say!("{method}: {seen}", "{method}：{seen}"), console);
     }
     for loss in unconfirmed_losses(comparison) {
-        console.note(&console.labelled_prose(TextStyle::Warning, word("gate:", "门禁："), format_args!("{loss}")));
+        note(&loss, console);
     }
     for loss in drifted_losses(comparison) {
         let why = word("judge drift, no verdict", "评审漂移，没有结论");
-        console.note(&console.labelled_prose(
-            TextStyle::Warning,
-            word("gate:", "门禁："),
-            format_args!("{loss}: {why}"),
-        ));
+        note(&say!("{loss}: {why}", "{loss}：{why}"), console);
     }
     let worse = regressions(comparison);
     for regression in &worse {
-        console.eprint(&console.labelled_prose(TextStyle::Bad, word("regressed:", "退步："), &regression.why));
+        report(word("regressed:", "退步："), &regression.why, console);
     }
     !worse.is_empty()
 }
@@ -81,7 +73,17 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
 fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
     let new: Vec<String> = newly_failing(comparison).map(|(method, chain)| format!("{method} · {chain}")).collect();
     for chain in &new {
-        console.eprint(&console.labelled_prose(TextStyle::Bad, word("newly failing:", "新的失败："), chain));
+        report(word("newly failing:", "新的失败："), chain, console);
     }
     !new.is_empty()
+}
+
+/// Prints what the gate cannot see, unless with `--quiet`.
+fn note(text: &str, console: &Console) {
+    console.note(&console.labelled_prose(TextStyle::Warning, word("gate:", "门禁："), text));
+}
+
+/// Prints why the gate does not let the run pass.
+fn report(label: &str, why: &str, console: &Console) {
+    console.eprint(&console.labelled_prose(TextStyle::Bad, label, why));
 }

@@ -107,6 +107,10 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
             return Ok(KeyChoice::AcceptAll);
         }
         let letter = answer.trim().to_lowercase();
+        let form_of = |card: &ProbeCard| {
+            let number: usize = letter.parse().ok()?;
+            card.literal_forms.get(number.checked_sub(1)?).map(|form| form.source.clone())
+        };
         let decision = match (&card.subject, letter.chars().next()) {
             (_, Some('?')) => {
                 console.eprint(legend());
@@ -117,10 +121,7 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
             (_, Some('s')) => return Ok(KeyChoice::Skip),
             (Subject::Probe(_), Some('a')) | (Subject::Message { .. }, Some('k')) => Some(Decision::Accept),
             (Subject::Probe(_), Some('r')) => Some(Decision::Reject),
-            (Subject::Probe(card), Some(digit)) if digit.is_ascii_digit() => {
-                let form = letter.parse().ok().and_then(|number: usize| card.literal_forms.get(number.checked_sub(1)?));
-                form.map(|form| Decision::Edit(form.source.clone()))
-            }
+            (Subject::Probe(card), _) if form_of(card).is_some() => form_of(card).map(Decision::Edit),
             (Subject::Probe(card), Some('e')) => edited_probe(card, console)?.map(Decision::Edit),
             (Subject::Message { text, .. }, Some('p')) => edited_message(text, console)?.map(Decision::Edit),
             _ => {
