@@ -14,6 +14,7 @@ use base::say;
 pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit {
     let Some(comparison) = &summary.comparison else { return Exit::Done };
     let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
+    let fails_anew = args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
     let gates = args.comparison.fail_on_regression || args.comparison.fail_on_new_failures;
     if gates && summary.scale.refuses_gate() {
         let why = word(
@@ -31,7 +32,6 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
         report(word("gate refused:", "门禁无法判断："), why, console);
         return Exit::Error;
     }
-    let fails_anew = args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
     if is_worse || fails_anew { Exit::Regression } else { Exit::Done }
 }
 

@@ -85,8 +85,9 @@ fn print_publication(EvaluationOutcome { publication, manifest, .. }: &Evaluatio
 /// The command to type next: one that continues the work, or one that shows it when all is done. `None` where the same
 /// command would fail the same way, because a provider knows no such model.
 fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manifest) -> Option<String> {
-    let mut classes = manifest.failures.iter().filter_map(|failure| failure.class);
-    if matches!(exit, Exit::Error | Exit::Incomplete) && classes.any(|class| class == ErrorClass::NotFound) {
+    let mut classes = manifest.failures.iter().filter_map(|failure| failure.class).peekable();
+    let is_refused = classes.peek().is_some() && classes.all(|class| class == ErrorClass::NotFound);
+    if is_refused && matches!(exit, Exit::Error | Exit::Incomplete) {
         return None;
     }
     let typed = CommandLine::current();
