@@ -179,13 +179,13 @@ impl LabelFolders {
         Ok(())
     }
 
-    /// Removes the folders of these parts: the remote has what they made. A part that has run again since it was merged
-    /// stays, and so does one that is being run.
+    /// Removes the folders of these parts: the remote has what they made. A part stays if it was killed, because it may not
+    /// have pushed all, if it has run again since it was merged, and if it is being run.
     pub(super) fn remove_merged(&self, merged: &[MergedPart]) -> Result<(), LabelLockError> {
         for part in merged {
             let [folder, _] = part_folders(&self.results, &self.label, part.record.number);
             let last_run = ResultsFolder::new(&folder, &self.label).manifest();
-            if !last_run.is_ok_and(|manifest| manifest.started == part.started) {
+            if part.ended.is_none() || !last_run.is_ok_and(|manifest| manifest.started == part.started) {
                 continue;
             }
             match LabelFolders::new(&folder, &self.label).lock_run() {
