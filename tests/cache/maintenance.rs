@@ -182,10 +182,13 @@ fn of_a_cache_that_was_emptied_nothing_is_left() {
         let puts = (0..2000).map(|n| store.put_reply(key(n), &headers[n as usize], body(n, 100)));
         futures::future::join_all(puts).await.into_iter().for_each(|put| drop(put.unwrap()));
     });
+    let full = disk(&dir.path().join("index"));
     store.prune(&(0..2000).map(key).collect::<Vec<_>>(), &HashSet::new()).unwrap();
     store.close().unwrap();
     assert_eq!(disk(&dir.path().join("packs")), 24, "the beginning of a pack");
-    assert!(disk(&dir.path().join("index")) < 700_000, "{}", disk(&dir.path().join("index")));
+    // sled never takes less than some 650 KB, and when it writes decides about the rest.
+    let emptied = disk(&dir.path().join("index"));
+    assert!(emptied < full, "{emptied} of {full}");
     let store = open(dir.path());
     assert_eq!((store.records().len(), store.notices()), (0, vec![]));
     put(&store, 1, body(1, 100));
