@@ -2,6 +2,7 @@
 
 use super::translation::{Translation, fill};
 use crate::results::{ScoreEstimate, Share};
+pub(super) use crate::results::{probability, signed};
 use base::say;
 use base::text::grouped;
 use base::units::{Usd, money};
@@ -45,17 +46,6 @@ pub(super) fn range(interval: Option<Interval>) -> String {
 /// `3.87 3.6–4.2`: a level and its interval.
 pub(super) fn level(found: &ScoreEstimate) -> String {
     format!("{} {}", score(found.median), range(found.ci95)).trim_end().to_owned()
-}
-
-/// `0.012`; never rounded to zero.
-pub(super) fn probability(p: f64) -> String {
-    if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") }
-}
-
-/// `+0.47`; zero has no minus sign.
-pub(super) fn signed(value: f64) -> String {
-    let text = format!("{value:+.2}");
-    if text == "-0.00" { "+0.00".to_owned() } else { text.replace('-', "−") }
 }
 
 /// `[+0.32, +0.63]`.

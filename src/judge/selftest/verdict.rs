@@ -205,11 +205,8 @@ impl GradedSelfTest<'_> {
         let is_asked = |graded: &Graded| !matches!(graded, Graded::Open | Graded::Unasked);
         let asked = labelled.iter().filter(|(_, _, graded)| is_asked(graded)).count();
         let length_shift = self.length_shift(&[dimension]);
-        // While all that is left is open, the rubric may not measure the dimension at all: what it did not measure in
-        // an answered case is not among these.
-        let is_known = labelled.iter().any(|(_, _, graded)| *graded != Graded::Open);
         let failures: Vec<String> = [
-            spread_failure(right, wrong).filter(|_| is_known),
+            spread_failure(right, wrong),
             self.misses_failure(misses.len(), asked, labelled.len()),
             length_shift.filter(|shift| shift.abs() > LENGTH_SHIFT + EPSILON).map(|shift| {
                 say!(
@@ -221,8 +218,7 @@ impl GradedSelfTest<'_> {
         .into_iter()
         .flatten()
         .collect();
-        let [median_right, median_half, median_wrong] =
-            [right, half, wrong].map(|range| range.filter(|_| asked > 0).map(|range| range.low));
+        let [median_right, median_half, median_wrong] = [right, half, wrong].map(|range| Some(range?.low));
         Some(DimensionResult {
             dimension,
             qualified: failures.is_empty(),
@@ -544,13 +540,18 @@ mod tests {
     #[test]
     fn a_dimension_that_the_rubric_lacks_fails_no_judge_before_the_end() {
         let only = |d: Dimension| d == Dimension::ArtifactTrail;
+        let others = Dimension::ALL.into_iter().filter(|dimension| !only(*dimension));
+        let text = others.fold(Rubric::built_in_text(Locale::En).to_owned(), |text, other| {
+            text.replace(&format!("\"{other}\""), "\"artifact_trail\"")
+        });
+        let test = test().measured_by(&Rubric::read(&text).expect("a rubric"), Scope::ByType);
         let full = on_scale(5.0, 3.0, 1.0);
-        let ids: Vec<&CaseId> = test().cases.iter().map(|case| &case.id).collect();
+        let ids: Vec<&CaseId> = test.cases.iter().map(|case| &case.id).collect();
         for n in 0..=ids.len() {
             let open: BTreeSet<CaseId> = ids.iter().skip(n).map(|id| (*id).clone()).collect();
             let answered = ids.iter().take(n).filter_map(|id| Some(((*id).clone(), full.get(id)?.only(only))));
             let answered: Grades = answered.collect();
-            assert!(!cannot_grade(test(), &answered, &open), "sound after {n}");
+            assert!(!cannot_grade(&test, &answered, &open), "sound after {n}");
         }
     }
 

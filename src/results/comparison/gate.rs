@@ -174,12 +174,14 @@ fn describe_difference(judged: &DifferenceTest, comparison: &Comparison) -> Stri
     )
 }
 
-/// `−0.47`, with the minus sign of the first sentence of a report.
-fn signed(value: f64) -> String {
-    format!("{value:+.2}").replace('-', "−")
+/// `+0.47` or `−0.47`; zero has no minus sign.
+pub fn signed(value: f64) -> String {
+    let text = format!("{value:+.2}");
+    if text == "-0.00" { "+0.00".to_owned() } else { text.replace('-', "−") }
 }
 
-fn probability(p: f64) -> String {
+/// `0.012`; never rounded to zero.
+pub fn probability(p: f64) -> String {
     if p < 0.0005 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 

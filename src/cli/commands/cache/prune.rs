@@ -23,6 +23,7 @@ use crate::entries::{EntryLookup, EntryRecord};
 use crate::pipeline::{Pipeline, ProjectPaths};
 use crate::plan::{self, ReachableEntries};
 use crate::results::{Outcome, all_sets};
+use base::clock::moment;
 use base::files::this_command;
 use base::locale::word;
 use base::say;
@@ -271,7 +272,7 @@ fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<HashSet<Action
         keys.extend(known);
         if manifest.outcome == Outcome::Running {
             // Without a readable time, all entries are kept.
-            let began = manifest.started.parse::<jiff::Timestamp>().map_or(0, |time| time.as_millisecond());
+            let began = moment(&manifest.started).map_or(0, |time| time.as_millisecond());
             since = Some(since.map_or(began, |known| known.min(began)));
         }
     }

@@ -120,10 +120,7 @@ fn print_round(
 }
 
 fn is_unchanged(comparison: &Comparison) -> bool {
-    comparison.methods.values().all(|method| {
-        let is_same = method.fixtures.tested() == 0 && method.fixtures.one_sided == 0;
-        is_same && method.fixtures.compared() > 0 && !method.reliability.is_worse()
-    })
+    comparison.methods.values().all(|method| !method.is_changed() && method.fixtures.compared() > 0)
 }
 
 /// When a file was written, and its length; `None` where there is none.
