@@ -4,7 +4,7 @@
 //! else: no fixture, no bank, no method. Deterministic, without key or network, and labelled as what it is wherever
 //! its results are shown.
 //!
-//! Deliberately absent: any knowledge of particular fixtures, and any way to what a model in its place would not see.
+//! Deliberately absent: any knowledge of particular fixtures, and any access to what a model in its place would not see.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -118,7 +118,7 @@ mod tests {
                 "probe_question": case.question, "model_response": case.answer, "compacted_context": case.context,
                 "rubric_criteria": ids,
                 "ground_truth": {
-                    "expected_facts": case.expected_facts, "superseded_facts": case.superseded_facts,
+                    "expected_facts": case.truth.expected_facts, "superseded_facts": case.truth.superseded_facts,
                     "reference_answer": if case.answerable { None } else { Some("The transcript does not say.") },
                 }
             });

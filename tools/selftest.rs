@@ -117,7 +117,7 @@ fn right(test: &SelfTest, case: &Case, dimension: Dimension) -> f64 {
 /// The share of the expected facts that are in the answer; if the question is unanswerable, 1 if the answer admits it,
 /// else 0.
 fn share_of_facts(case: &Case) -> f64 {
-    let facts = FactFinder::all(&case.expected_facts);
+    let facts = FactFinder::all(&case.truth.expected_facts);
     if facts.is_empty() {
         return f64::from(u8::from(["does not", "没有"].iter().any(|words| case.answer.contains(words))));
     }

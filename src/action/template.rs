@@ -23,7 +23,7 @@ use store::{Digest, DigestBuilder};
 /// variables.
 pub const INSTRUCTIONS: Variable = "instructions";
 
-/// The value that tells the built-in model how many searches of the history it may still ask for.
+/// The value that says how many searches of the history the built-in model may still ask for.
 pub const SEARCHES_LEFT: Variable = "searches_left";
 
 /// The name of a template variable.

@@ -2,7 +2,7 @@
 //!
 //! Invariants: an exchange is a value, and the next step of an answer depends on it and on the context alone. A
 //! malformed request for a search gets an error text and uses up one search: leaving such answers out would flatter the
-//! method. No exchange is endless: a model that asks again after it was told that no search is left has given its
+//! method. No exchange is endless: if a model asks again after it learned that no search is left, that reply is its
 //! answer.
 
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Archive<'_> {
 }
 
 impl SearchRequest {
-    /// The digest that names the reply.
+    /// The digest of the reply.
     pub fn digest(&self) -> Digest {
         Digest::hash(&*self.reply)
     }
@@ -108,7 +108,7 @@ impl Exchange {
         (recovery.calls as usize).saturating_sub(self.used())
     }
 
-    /// Whether the next reply is the answer, whatever it is: it asked again after it was told that no search is left.
+    /// Whether the next reply is the answer, whatever it is: the model has asked again although no search was left.
     pub(super) fn must_end(&self, recovery: &Recovery) -> bool {
         self.used() > recovery.calls as usize
     }

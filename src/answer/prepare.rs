@@ -138,7 +138,10 @@ fn search_program(recovery: &Recovery, spec: &CommandSpec, query: &str, archive:
 fn closed_request(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<ModelRequest, AnswerFault> {
     let mut turns = Vec::new();
     let context = match input.context {
-        ContextRef::Readable { text } => with_tail(InputValue::Output(*text), input.tail),
+        ContextRef::Readable { text } => match input.tail {
+            Some(tail) => joined(InputValue::Output(*text), "tail", tail.text.clone()),
+            None => InputValue::Output(*text),
+        },
         ContextRef::Bound { items, endpoint: made, .. } => {
             let asked = &answerer.model.provider.endpoint;
             if made != asked {
@@ -165,22 +168,17 @@ fn closed_request(answerer: &Answerer, input: &AnswerInput<'_>) -> Result<ModelR
 
 /// A context followed by the results of searches; the context alone if there are none.
 pub fn with_excerpts(context: InputValue, excerpts: &str) -> InputValue {
-    if excerpts.is_empty() {
-        context
-    } else if context.is_empty() {
-        excerpts.into()
-    } else {
-        ComposedValue::builder().raw("kept", context).literal("\n\n").raw("found", excerpts.into()).build()
-    }
+    joined(context, "found", excerpts.into())
 }
 
-fn with_tail(context: InputValue, tail: Option<&SpanText>) -> InputValue {
-    match tail.filter(|tail| !tail.text.is_empty()) {
-        None => context,
-        Some(tail) if context.is_empty() => tail.text.clone(),
-        Some(tail) => {
-            ComposedValue::builder().raw("kept", context).literal("\n\n").raw("tail", tail.text.clone()).build()
-        }
+/// A context followed by another text; one of the two alone if the other is empty.
+fn joined(context: InputValue, name: &'static str, text: InputValue) -> InputValue {
+    if text.is_empty() {
+        context
+    } else if context.is_empty() {
+        text
+    } else {
+        ComposedValue::builder().raw("kept", context).literal("\n\n").raw(name, text).build()
     }
 }
 

@@ -21,7 +21,7 @@ use sessions::transcript::{Message, estimate_tokens};
 pub struct Answer {
     /// The words, without white space around them; never empty.
     pub text: Arc<str>,
-    /// Names the text: what the store keeps as `out`.
+    /// The digest of the text, which the store keeps as `out`.
     pub out: Digest,
     /// Whether the token limit cut it off.
     pub truncated: bool,
@@ -95,7 +95,7 @@ pub fn read_excerpts(recovery: &Recovery, archive: Archive<'_>, stdout: &[u8]) -
     excerpts.collect()
 }
 
-/// The digest that names the results of a search.
+/// The digest of the results of a search.
 pub fn excerpts_digest(excerpts: &[Excerpt]) -> Digest {
     Digest::of_json(&excerpts.iter().map(|excerpt| (excerpt.message, &excerpt.text)).collect::<Vec<_>>())
 }

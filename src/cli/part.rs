@@ -59,7 +59,7 @@ impl PartArgs {
 pub(crate) fn count_of_parts(text: &str) -> Result<NonZeroU32, String> {
     let number =
         text.parse().map_err(|_| word("expected a number, as in --parts 8", "应为数字，如 --parts 8").to_owned())?;
-    PartNumber::new(1, number).map(PartNumber::of).map_err(|fault| fault.to_string())
+    PartNumber::new(1, number).map(PartNumber::count).map_err(|fault| fault.to_string())
 }
 
 /// The JSON in a plan about a part of the matrix.

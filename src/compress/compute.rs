@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use super::context::summary_messages;
 use super::fault::CompressFault;
 use super::mask::mask;
 use super::truncate;
@@ -30,19 +31,15 @@ pub fn compute(
         (BuiltInStrategy::Truncate | BuiltInStrategy::Prune, None) | (BuiltInStrategy::Full, _) => messages.to_vec(),
         (BuiltInStrategy::None, _) => Vec::new(),
         (BuiltInStrategy::Extract, target) => {
-            summary(notes_within(&SessionNotes::from_messages(messages), target.unwrap_or(DEFAULT_TOKENS), count))
+            let notes = SessionNotes::from_messages(messages);
+            summary_messages(notes_within(&notes, target.unwrap_or(DEFAULT_TOKENS), count))
         }
         (BuiltInStrategy::Mask { keep_results }, target) => mask(messages, keep_results as usize, target, count),
         (BuiltInStrategy::ReferenceList { .. }, target) => {
-            summary(ReferenceList::from_messages(messages).within(target, count))
+            summary_messages(ReferenceList::from_messages(messages).within(target, count))
         }
     };
     Ok(json_of(&context).into_bytes())
-}
-
-/// The messages of a context of one text; none if the text is empty.
-fn summary(text: String) -> Vec<Message> {
-    if text.is_empty() { Vec::new() } else { vec![Message::text(Role::User, text)] }
 }
 
 /// Messages as a compact JSON array.

@@ -1,4 +1,4 @@
-//! What a strategy yields: a context, and the digests that name it.
+//! What a strategy yields: a context, and the digests that identify it.
 
 use std::sync::Arc;
 
@@ -28,9 +28,7 @@ pub enum Context {
 impl Context {
     /// A context of one summary; empty text is the empty context.
     pub fn summary(text: impl Into<String>) -> Context {
-        let text = text.into();
-        let messages = if text.is_empty() { Vec::new() } else { vec![Message::text(Role::User, text)] };
-        Context::Readable { messages }
+        Context::Readable { messages: summary_messages(text.into()) }
     }
 
     /// Whether it has all of `messages`, in their order and word for word, so that nothing was compressed.
@@ -70,6 +68,11 @@ impl Context {
     }
 }
 
+/// The messages of a context of one summary; none if the text is empty.
+pub(super) fn summary_messages(text: String) -> Vec<Message> {
+    if text.is_empty() { Vec::new() } else { vec![Message::text(Role::User, text)] }
+}
+
 /// Whether two messages say and call the same; the spacing of JSON does not matter.
 fn says_the_same(one: &Message, other: &Message) -> bool {
     one.role == other.role
@@ -92,7 +95,7 @@ fn text_of(messages: &[Message]) -> String {
     }
 }
 
-/// A context by name: what is known of it before a byte is fetched.
+/// A context by its digests: what is known of it before a byte is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContextRef {
     Readable {
@@ -101,7 +104,7 @@ pub enum ContextRef {
     /// Only its provider can take it back.
     Bound {
         items: Digest,
-        /// Names its readable text, if there is one.
+        /// The digest of its readable text, if there is one.
         text: Option<Digest>,
         endpoint: Endpoint,
         model: ModelName,
@@ -109,7 +112,7 @@ pub enum ContextRef {
 }
 
 impl ContextRef {
-    /// Names what an answerer is given.
+    /// Identifies what an answerer is given.
     pub fn digest(&self) -> Digest {
         match self {
             ContextRef::Readable { text } => *text,

@@ -1,9 +1,9 @@
 //! Compression strategies: (previous state, truncated span, whole prefix, settings) to work, and an output to a context.
 //!
-//! `prepare` makes the work of a point, `read` its context. Both know outputs that are not at hand by digest only:
-//! `context_ref` and `state_digest` name what goes downstream from the one digest that the store keeps.
+//! `prepare` makes the work of a point, `read` its context. Outputs that are not in memory are known by digest only:
+//! `context_ref` and `state_digest` derive the digests of what goes downstream from the one that the store keeps.
 //!
-//! Invariants: a tool call is never parted from its results; a bound context goes back byte for byte; nothing a model
+//! Invariants: a tool call is never separated from its results; a bound context goes back byte for byte; nothing a model
 //! or program returns may panic, and an empty output is a failure, never a context.
 //!
 //! Deliberately absent: answers and grades, and running anything: programs and calls are the scheduler's.
@@ -24,11 +24,11 @@ pub use command::{ListedModules, ListedPackage, ProgramUsage, reported_usage, sp
 pub use compute::{ReferenceList, compute};
 pub use context::{Context, ContextRef};
 pub use fault::{CompressFault, Warning};
-pub use prepare::{CompressInput, SessionInput, prepare};
+pub use prepare::{CompressInput, prepare};
 pub use prompts::{VARIABLES, built_in, sections};
 pub use read::{CompressOutput, Compressed, context_ref, read, state_digest};
-pub use shape::{Kept, KeptByShape, Shape, SpanText, Tail};
-pub use spec::{CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Protocol, RequestVersion, Strategy};
+pub use shape::{Kept, Shape, SpanText, Tail};
+pub use spec::{CommandSpec, Method, MethodName, PromptPlacement, PromptStyle, Protocol, Strategy};
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use super::prompts::{COMPACTION, EARLIER_SUMMARY, SESSION_SYSTEM, SUMMARY_REQUEST};
 use super::shape::{Kept, SpanText};
-use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, RequestVersion, Strategy};
+use super::spec::{CommandSpec, Method, PromptPlacement, PromptStyle, Strategy};
 use crate::action::{
     BuiltInStrategy, ComposedValue, ComposedValueBuilder, Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest,
     Modules, Program, Prompt, RequestTurn, Template, TemplateFault, Variable, Work,
@@ -11,29 +11,23 @@ use base::locale::Locale;
 use models::{ModelUse, Operation, ToolOffer};
 use sessions::transcript::Role;
 
-/// What an agent's own compactor knows of its session besides the messages.
-#[derive(Clone, Copy, Debug)]
-pub struct SessionInput<'a> {
-    /// The leading system message.
-    pub system: Option<&'a str>,
-    /// The schemas of its tools, as a JSON array.
-    pub tools: &'a str,
-    /// Its tools as a model gets them; `None` if it has none.
-    pub offer: Option<&'a ToolOffer>,
-    /// The run; `None` where one execution serves all.
-    pub run: Option<u32>,
-}
-
 /// The inputs of a compression at one point.
 #[derive(Clone, Copy, Debug)]
 pub struct CompressInput<'a> {
-    pub session: SessionInput<'a>,
+    /// The leading system message of the session.
+    pub system: Option<&'a str>,
+    /// The schemas of the session's tools, as a JSON array.
+    pub tools: &'a str,
+    /// The session's tools as a model gets them; `None` if it has none.
+    pub offer: Option<&'a ToolOffer>,
+    /// The run; `None` where one execution serves all.
+    pub run: Option<u32>,
     pub span: &'a SpanText,
     /// All messages before the point, a leading system message left out.
     pub prefix: &'a SpanText,
     /// The history as the method's shape cuts it; `None` if the method keeps nothing.
     pub kept: Option<&'a Kept>,
-    /// Names the state that the point before left, if the strategy keeps state and there was one.
+    /// The digest of the state that the point before left, if the strategy keeps state and there was one.
     pub previous: Option<Digest>,
     /// The topic of the coming work, in the user's words.
     pub focus_topic: Option<&'a str>,
@@ -134,7 +128,7 @@ fn prompt_last(
     let previous = input.previous.map_or(InputValue::from(""), InputValue::Output);
     let prompt = fill(method, template, input, input.span.text.clone(), previous.clone())?;
     let mut turns = Vec::new();
-    if let Some(system) = input.session.system.filter(|system| !system.is_empty()) {
+    if let Some(system) = input.system.filter(|system| !system.is_empty()) {
         let system = SESSION_SYSTEM.get(input.locale).fill("session system", vec![("system", system.into())])?;
         turns.push(RequestTurn::Text(Role::System, system));
     }
@@ -153,7 +147,7 @@ fn prompt_last(
     }
     turns.push(RequestTurn::Text(Role::User, prompt));
     // The stand-in reads no tools, so its key is not made of them.
-    let tools = input.session.offer.filter(|_| model.is_asked()).cloned();
+    let tools = input.offer.filter(|_| model.is_asked()).cloned();
     Ok(Work::request(ModelRequest { tools, ..ModelRequest::new(model, Operation::Generate, turns) }))
 }
 
@@ -236,14 +230,11 @@ fn program(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) ->
 
 /// The JSON object on a program's standard input.
 fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'_>) -> InputValue {
-    let version = command.protocol.request_version();
+    let sends_session = command.protocol.sends_session();
     let previous = input.previous.map_or(InputValue::from("null"), InputValue::Output);
-    let head = match version {
-        RequestVersion::One => "{\"version\":1,\"messages\":",
-        RequestVersion::Two => "{\"version\":2,\"messages\":",
-    };
+    let version = if sends_session { 2 } else { 1 };
     let builder = ComposedValue::builder()
-        .literal(head)
+        .literal(&format!("{{\"version\":{version},\"messages\":"))
         .raw("span", input.span.json.clone())
         .literal(",\"previous\":")
         .raw("previous", previous)
@@ -259,10 +250,7 @@ fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'
     let builder = text_or_null(builder, "fixture_model", input.fixture_model)
         .literal(",\"context_length\":")
         .raw("context_length", number(input.context_length));
-    let builder = match version {
-        RequestVersion::One => builder,
-        RequestVersion::Two => with_session(builder, &input.session),
-    };
+    let builder = if sends_session { with_session(builder, input) } else { builder };
     // Requests of methods without the setting stay the same to the byte.
     let builder = if command.module_roots.is_some() { builder.literal(",\"modules\":true") } else { builder };
     builder.literal("}").build()
@@ -270,12 +258,12 @@ fn program_input(method: &Method, command: &CommandSpec, input: &CompressInput<'
 
 /// Adds the keys of version 2: what an agent's own compactor would know. The compression is always forced, as by a
 /// command of the user, whatever the size of the history.
-fn with_session(builder: ComposedValueBuilder, session: &SessionInput<'_>) -> ComposedValueBuilder {
-    let builder = text_or_null(builder.literal(",\"system\":"), "system", session.system.unwrap_or_default())
+fn with_session(builder: ComposedValueBuilder, input: &CompressInput<'_>) -> ComposedValueBuilder {
+    let builder = text_or_null(builder.literal(",\"system\":"), "system", input.system.unwrap_or_default())
         .literal(",\"tools\":")
-        .raw("tools", session.tools.into())
+        .raw("tools", input.tools.into())
         .literal(",\"force\":true,\"reason\":\"manual\"");
-    match session.run {
+    match input.run {
         Some(run) => builder.literal(",\"run\":").raw("run", number(Some(run.into()))),
         None => builder,
     }

@@ -23,10 +23,10 @@ pub enum CompressOutput<'a> {
 
 #[derive(Clone, Debug)]
 pub struct Compressed {
-    /// Names what goes downstream: the digest that the cache records as `out`.
+    /// The digest of what goes downstream, which the cache records as `out`.
     pub out: Digest,
     pub context: Context,
-    /// The names of the context; equal to what [`context_ref`] makes of `out`.
+    /// The context by its digests; equal to what [`context_ref`] makes of `out`.
     pub reference: ContextRef,
     /// What the next point is given, if the strategy keeps state: a summary, a JSON array of items, or the JSON object
     /// that a program gets as `previous`.
@@ -77,13 +77,11 @@ pub fn read(method: &Method, output: CompressOutput<'_>, kept: Option<&Kept>) ->
             (returned.context, Some(returned.previous.into()))
         }
         (Strategy::Rule(_), CompressOutput::Bytes(bytes)) => {
-            let messages: Vec<Message> =
-                serde_json::from_slice(bytes).map_err(|error| CompressFault::Damaged(error.to_string()))?;
-            (Context::Readable { messages }, None)
+            (Context::Readable { messages: computed_messages(bytes)? }, None)
         }
         (strategy, _) => return Err(CompressFault::WrongKind { strategy: strategy.name() }),
     };
-    // A state contains everything that goes downstream, so it names the output.
+    // A state contains everything that goes downstream, so its digest identifies the output.
     let out = state.as_deref().map_or_else(|| Digest::hash(&*context.text().unwrap_or_default()), Digest::hash);
     let mut summary = None;
     if let (Some(kept), Some(state)) = (kept, &state) {
@@ -94,7 +92,7 @@ pub fn read(method: &Method, output: CompressOutput<'_>, kept: Option<&Kept>) ->
     Ok(Compressed { out, context, reference, state, summary, usage, is_unchanged, archive, warnings })
 }
 
-/// The names of the context that a compression with this `out` yields, without its bytes.
+/// The context that a compression with this `out` yields, by its digests.
 pub fn context_ref(method: &Method, out: Digest, kept: Option<&Kept>) -> ContextRef {
     let (model, text) = match &method.strategy {
         Strategy::Prompted { .. } => {
@@ -112,30 +110,34 @@ pub fn context_ref(method: &Method, out: Digest, kept: Option<&Kept>) -> Context
     ContextRef::Bound { items: out, text, endpoint, model }
 }
 
-/// Names the state that a compression with this `out` leaves to the next point, if its strategy keeps any. A summary is
-/// never empty: where there is none, nothing has been summarised yet.
+/// The digest of the state that a compression with this `out` leaves to the next point, if its strategy keeps any. A
+/// summary is never empty: where there is none, nothing has been summarised yet.
 pub fn state_digest(method: &Method, out: Digest) -> Option<Digest> {
     let is_nothing = method.strategy.shape().is_some() && out == Digest::hash("");
     (method.strategy.keeps_state() && !is_nothing).then_some(out)
 }
 
-/// Names a text that is a part of the output named `out`.
+/// The digest that stands for a text which is a part of the output `out`.
 fn derived(what: &str, out: Digest) -> Digest {
     DigestBuilder::new(what).field("output", out.0).finish()
 }
 
 impl Compressed {
-    /// Every text that a name in [`Compressed::reference`] or the next point's state stands for.
+    /// Every text that a digest in [`Compressed::reference`] or the next point's state stands for.
     pub fn texts(&self) -> Vec<(Digest, Arc<str>)> {
         let state = self.state.as_ref().map(|state| (self.out, state.clone()));
         let mut texts: Vec<_> = state.into_iter().collect();
         match (&self.reference, &self.context) {
-            (ContextRef::Bound { items: name, .. }, Context::Bound { items, .. }) => texts.push((*name, items.clone())),
-            (ContextRef::Readable { text: name }, context) => texts.extend(context.text().map(|text| (*name, text))),
+            (ContextRef::Bound { items: digest, .. }, Context::Bound { items, .. }) => {
+                texts.push((*digest, items.clone()))
+            }
+            (ContextRef::Readable { text: digest }, context) => {
+                texts.extend(context.text().map(|text| (*digest, text)))
+            }
             (ContextRef::Bound { .. }, Context::Readable { .. }) => {}
         }
-        if let (ContextRef::Bound { text: Some(name), .. }, Some(text)) = (&self.reference, self.context.text()) {
-            texts.push((*name, text));
+        if let (ContextRef::Bound { text: Some(digest), .. }, Some(text)) = (&self.reference, self.context.text()) {
+            texts.push((*digest, text));
         }
         texts
     }
@@ -143,9 +145,12 @@ impl Compressed {
 
 /// The summary of the point before, as [`super::prepare()`] hands it on where nothing new is to be summarised.
 fn summary_before(bytes: &[u8]) -> Result<String, CompressFault> {
-    let messages: Vec<Message> =
-        serde_json::from_slice(bytes).map_err(|error| CompressFault::Damaged(error.to_string()))?;
-    Ok(messages.into_iter().next().map(|message| message.content).unwrap_or_default())
+    Ok(computed_messages(bytes)?.into_iter().next().map(|message| message.content).unwrap_or_default())
+}
+
+/// The messages that a rule computed.
+fn computed_messages(bytes: &[u8]) -> Result<Vec<Message>, CompressFault> {
+    serde_json::from_slice(bytes).map_err(|error| CompressFault::Damaged(error.to_string()))
 }
 
 /// The text inside the last `<tag>` of a reply, with the tags of the same name that are nested in it. Where tags do not

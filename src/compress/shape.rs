@@ -1,8 +1,5 @@
-//! Shapes: what an agent keeps verbatim around its summary. Cuts fall between messages and never part a call from its
+//! Shapes: what an agent keeps verbatim around its summary. Cuts fall between messages, never between a call and its
 //! results, and they depend on the recorded messages alone: what is kept at a point is known before a model is asked.
-
-use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use super::compute::json_of;
 use super::truncate::units;
@@ -57,7 +54,7 @@ pub struct Kept {
     pub conversation: SpanText,
     /// The number of tokens that are kept.
     pub tokens: Tokens,
-    /// Names what is kept.
+    /// Identifies what is kept.
     pub digest: Digest,
 }
 
@@ -182,9 +179,6 @@ impl Kept {
     }
 }
 
-/// The cuts of one point by shape: methods of the same shape share them.
-pub type KeptByShape = BTreeMap<Shape, Rc<Kept>>;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_never_part_a_call_from_its_result() {
+    fn no_cut_separates_a_call_from_its_result() {
         let shape = Shape { head: 2, tail: Some(Tail::Messages(2)), user: None };
         let kept = shape.cut(&session(), None, &count);
         assert_eq!(texts(&kept.before), ["fix the parser please", "look", "fn main"]);

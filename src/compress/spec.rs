@@ -107,12 +107,16 @@ pub struct CommandSpec {
     pub timeout: std::time::Duration,
 }
 
-/// How compeval talks to a program. The version of the request is part of the key; whether a worker answers it is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How compeval talks to a program. The request is part of the key; whether a worker answers it is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// One process for each request.
-    Once { version: RequestVersion },
-    /// Workers that answer one request after the other, each a line.
+    /// One process for each request, of version 1.
+    #[default]
+    One,
+    /// One process for each request, of version 2: the agent's system prompt and tools, the reason and the run are in it,
+    /// too.
+    Two,
+    /// Workers that answer one request of version 2 after the other, each a line.
     Lines {
         /// The most workers at a time.
         workers: NonZeroU32,
@@ -121,26 +125,10 @@ pub enum Protocol {
     },
 }
 
-impl Default for Protocol {
-    fn default() -> Protocol {
-        Protocol::Once { version: RequestVersion::One }
-    }
-}
-
-/// The version of the request that a program is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestVersion {
-    One,
-    /// Also has what the agent's own compactor knows: the system prompt, the tools, the reason, the run.
-    Two,
-}
-
 impl Protocol {
-    pub fn request_version(self) -> RequestVersion {
-        match self {
-            Protocol::Once { version } => version,
-            Protocol::Lines { .. } => RequestVersion::Two,
-        }
+    /// Whether requests have version 2, with what the agent's own compactor knows of its session.
+    pub fn sends_session(self) -> bool {
+        self != Protocol::One
     }
 }
 

@@ -76,7 +76,10 @@ fn work(method: &Method, previous: Option<Digest>, focus: Option<&str>) -> Work 
     let span = SpanText::from_messages(&[Message::text(Role::User, "new")]);
     let prefix = SpanText::from_messages(&[Message::text(Role::User, "old"), Message::text(Role::User, "new")]);
     let input = CompressInput {
-        session: SessionInput { system: Some("be brief"), tools: "[]", offer: None, run: Some(2) },
+        system: Some("be brief"),
+        tools: "[]",
+        offer: None,
+        run: Some(2),
         span: &span,
         prefix: &prefix,
         kept: None,
@@ -128,7 +131,7 @@ fn version_2_adds_the_session_and_workers_are_asked_the_same() {
         text(&work(&method, None, None), &[])
     };
     let one = ask(Protocol::default());
-    let two = ask(Protocol::Once { version: RequestVersion::Two });
+    let two = ask(Protocol::Two);
     let added = r#","system":"be brief","tools":[],"force":true,"reason":"manual","run":2}"#;
     assert_eq!(two, one.replace("\"version\":1", "\"version\":2").replace("8192}", &format!("8192{added}")));
     let start_timeout = std::time::Duration::from_secs(1);

@@ -7,14 +7,13 @@ use sessions::transcript::{Message, Role, is_boundary};
 
 /// Keeps the newest messages that have at most `target` tokens together, whole; a call stays with its results.
 ///
-/// It stops at the first turn that does not fit, so that what is kept is always one unbroken end of the transcript. A
-/// transcript whose last turn is too large yields nothing.
+/// It stops at the first that does not fit, so that what is kept is always one unbroken end of the transcript. If the
+/// last one is too large, nothing is kept.
 pub(super) fn keep_newest(messages: &[Message], target: Tokens, count: &impl Fn(&str) -> Tokens) -> Vec<Message> {
     let mut kept = messages.len();
     let mut total = Tokens(0);
     for unit in units(messages).into_iter().rev() {
-        let turn = messages.get(unit.clone()).unwrap_or_default();
-        total += size_of(turn, count);
+        total += size_of(messages.get(unit.clone()).unwrap_or_default(), count);
         if total > target {
             break;
         }
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_newest_turns_that_fit() {
+    fn keeps_the_newest_messages_that_fit() {
         let messages = transcript(&[(0, 3), (1, 2), (0, 4)]);
         assert_eq!(keep_newest(&messages, Tokens(4), &words), messages[3..]);
         assert_eq!(keep_newest(&messages, Tokens(10), &words), messages[1..]);
@@ -108,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_call_is_never_parted_from_its_results(
+        fn a_call_is_never_separated_from_its_results(
             turns in prop::collection::vec((0usize..4, 0usize..9), 0..12),
             target in 0u64..120,
         ) {

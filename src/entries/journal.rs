@@ -109,6 +109,23 @@ impl BatchIntent {
     pub fn name(&self, line: &BatchLine) -> LineName {
         LineName { key: line.key, attempt: line.attempt, nonce: self.nonce }
     }
+
+    /// Writes the intent to the journal. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// As [`Store::put_step`].
+    pub async fn write(&self, store: &Store) -> Result<(), CacheError> {
+        let head = serde_json::to_string(self).map_err(|error| unencoded(&error))?;
+        write_step(store, self.nonce, BatchStep::Intent, &(head, &self.lines)).await
+    }
+
+    /// Writes to the journal that the vendor has confirmed the batch and calls it `id`.
+    ///
+    /// # Errors
+    /// As [`Store::put_step`].
+    pub async fn write_submitted(&self, store: &Store, id: &str) -> Result<(), CacheError> {
+        write_step(store, self.nonce, BatchStep::Submitted, &id).await
+    }
 }
 
 /// How a batch was closed.
@@ -156,6 +173,14 @@ impl ClosedBatch {
     /// The closing of a batch without results.
     pub fn without_lines(nonce: BatchNonce, closing: BatchClosing) -> ClosedBatch {
         ClosedBatch { nonce, closed: now_ms(), closing, lines: Vec::new() }
+    }
+
+    /// Writes the closing to the journal. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// As [`Store::put_step`].
+    pub async fn write(&self, store: &Store) -> Result<(), CacheError> {
+        write_step(store, self.nonce, BatchStep::Closed, self).await
     }
 }
 
@@ -238,46 +263,19 @@ fn decode_intent(bytes: &[u8]) -> Option<BatchIntent> {
     Some(BatchIntent { lines, ..serde_json::from_str(&head).ok()? })
 }
 
-/// A record to write.
-#[derive(Clone, Copy, Debug)]
-pub enum JournalRecord<'r> {
-    Intent(&'r BatchIntent),
-    Submitted { nonce: BatchNonce, id: &'r str },
-    Closed(&'r ClosedBatch),
+/// Writes a step of a batch. It is on disk when this returns.
+async fn write_step(
+    store: &Store,
+    nonce: BatchNonce,
+    step: BatchStep,
+    content: &impl Serialize,
+) -> Result<(), CacheError> {
+    let content = postcard::to_stdvec(content).map_err(|error| unencoded(&error))?;
+    store.put_step(nonce, step, &content).await
 }
 
-impl JournalRecord<'_> {
-    /// Writes it. It is on disk when this returns.
-    ///
-    /// # Errors
-    /// As [`Store::put_step`].
-    pub async fn write(&self, store: &Store) -> Result<(), CacheError> {
-        let (nonce, step) = self.place();
-        let content = self
-            .encode()
-            .map_err(|error| CacheError::unencoded(word("the record of a batch", "批次的记录"), &error))?;
-        store.put_step(nonce, step, &content).await
-    }
-
-    fn place(&self) -> (BatchNonce, BatchStep) {
-        match self {
-            JournalRecord::Intent(intent) => (intent.nonce, BatchStep::Intent),
-            JournalRecord::Submitted { nonce, .. } => (*nonce, BatchStep::Submitted),
-            JournalRecord::Closed(closed) => (closed.nonce, BatchStep::Closed),
-        }
-    }
-
-    fn encode(&self) -> Result<Vec<u8>, String> {
-        let encoded = match self {
-            JournalRecord::Intent(intent) => {
-                let head = serde_json::to_string(intent).map_err(|error| error.to_string())?;
-                postcard::to_stdvec(&(head, &intent.lines))
-            }
-            JournalRecord::Submitted { id, .. } => postcard::to_stdvec(id),
-            JournalRecord::Closed(closed) => postcard::to_stdvec(closed),
-        };
-        encoded.map_err(|error| error.to_string())
-    }
+fn unencoded(error: &impl fmt::Display) -> CacheError {
+    CacheError::unencoded(word("the record of a batch", "批次的记录"), &error.to_string())
 }
 
 /// The stages that a run refreshes. With batches this may take several runs: each of them notes the refresh in what it

@@ -8,7 +8,6 @@ mod meta;
 mod journal;
 
 pub use journal::{
-    BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, JournalRecord, LineName, LineOutcome,
-    OpenBatch, Refresh,
+    BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, Journal, LineName, LineOutcome, OpenBatch, Refresh,
 };
 pub use meta::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, key_of};

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::action::Digest;
-use crate::entries::EntryRecord;
+use crate::entries::{BodyFormat, EntryRecord};
 use crate::pipeline::{Chain, CompressCell, FixtureIx, MethodIx, Pipeline, PointIx};
-use crate::plan::{CompressTask, FixtureTexts, Output, PARSER_VERSION, Preparer, RawBody, Task, read_output};
+use crate::plan::{CompressTask, FixtureTexts, Output, PARSER_VERSION, Preparer, Task, read_output};
 use crate::report::html::{ContextKey, ContextText, PageContext};
 use crate::results::{Design, ListedRow, Row};
 use store::cache::{EntryStatus, Lookup, Record};
@@ -33,8 +33,13 @@ pub fn reading_task(pipeline: &Pipeline, cell: CompressCell) -> Option<CompressT
 }
 
 /// The text of a context; the inner `None` is a context that only its provider can read.
-pub fn read_context(preparer: Preparer<'_>, task: CompressTask, body: RawBody<'_>) -> Option<Option<String>> {
-    match read_output(&preparer, &Task::Compress(task), body).ok()? {
+pub fn read_context(
+    preparer: Preparer<'_>,
+    task: CompressTask,
+    format: BodyFormat,
+    body: &[u8],
+) -> Option<Option<String>> {
+    match read_output(&preparer, &Task::Compress(task), format, body).ok()? {
         Output::Context(compressed) => Some(compressed.context.text().map(|text| text.to_string())),
         _ => None,
     }
@@ -45,9 +50,8 @@ fn output_digest<L: Lookup>(cache: &L, preparer: Preparer<'_>, task: &CompressTa
     match record.status {
         EntryStatus::Output { out, parser: PARSER_VERSION, .. } => Some(out),
         EntryStatus::Unparsed | EntryStatus::Output { .. } => {
-            let bytes = cache.body(record).ok()?;
-            let body = RawBody { format: record.body_format(), bytes: &bytes };
-            Some(read_output(&preparer, &Task::Compress(task.clone()), body).ok()?.digest())
+            let (task, body) = (Task::Compress(task.clone()), cache.body(record).ok()?);
+            Some(read_output(&preparer, &task, record.body_format(), &body).ok()?.digest())
         }
         EntryStatus::Malformed { .. } | EntryStatus::Failed { .. } => None,
     }
@@ -63,9 +67,9 @@ pub(super) struct CachedContext {
 
 impl CachedContext {
     fn read<L: Lookup>(&self, preparer: Preparer<'_>, cache: &L) -> Option<ContextText> {
-        let bytes = cache.body(&self.record).ok()?;
+        let body = cache.body(&self.record).ok()?;
         let task = reading_task(preparer.pipeline(), self.cell)?;
-        let text = read_context(preparer, task, RawBody { format: self.record.body_format(), bytes: &bytes })?;
+        let text = read_context(preparer, task, self.record.body_format(), &body)?;
         Some(text.map_or(ContextText::Opaque, ContextText::Readable))
     }
 }

@@ -11,7 +11,7 @@ use super::engine::EngineOptions;
 use super::error::{DearestReply, EvaluationError};
 use super::project::stage_models;
 use crate::entries::Journal;
-use crate::pipeline::{Matrix, Pipeline, asked_models};
+use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::{Assumptions, Preparer, forecast};
 use crate::scheduler::BudgetLimits;
 use base::units::{Tokens, Usd};
@@ -28,7 +28,8 @@ pub fn require_prices<'m>(
     prices: &Prices,
     file: &Path,
 ) -> Result<(), EvaluationError> {
-    let unknown = asked_models(models).find(|model| prices.price(&model.reference, Tokens(0)).is_none());
+    let mut asked = models.filter(|model| model.is_asked());
+    let unknown = asked.find(|model| prices.price(&model.reference, Tokens(0)).is_none());
     match unknown.filter(|_| limits.usd.is_some()) {
         Some(model) => Err(EvaluationError::UnknownPrice { model: model.reference.clone(), file: file.to_owned() }),
         None => Ok(()),

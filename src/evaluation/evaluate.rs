@@ -20,7 +20,7 @@ use super::parts_remote::{connect_parts, push_part};
 use super::project::{
     commit_of, open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices, stage_models,
 };
-use super::publish::{PublishedResults, gather, publish};
+use super::publish::{PublishedResults, gather, publish, return_freed};
 use super::recorder::{Recorder, RunCounts};
 use super::regrade::Regrader;
 use super::remote::{connect_remote, note_origins, remote_use, report_changed_outputs, trusted_keys};
@@ -33,7 +33,6 @@ use crate::results::{
     Publication, Regradings, ResultsFolder, Summary, Tried, Tries, names, open_side, variant_designs,
 };
 use crate::scheduler::{self, Budget, Listener, RunOutcome};
-use base::memory::return_freed;
 use base::say;
 use lexical::claims::language_of;
 use models::{Lane, Prices};

@@ -65,7 +65,7 @@ impl Merge {
         let found = manifests.len();
         let ours = manifests.into_iter().filter(|manifest| {
             let is_named = manifest.label == label.as_str();
-            is_named && manifest.part.is_some_and(|part| part.assignment == assignment && part.number.of() == of)
+            is_named && manifest.part.is_some_and(|part| part.assignment == assignment && part.number.count() == of)
         });
         let ours: Vec<Manifest> = ours.collect();
         let differs = ours.last().map(|newest| differences(newest, &design)).unwrap_or_default();

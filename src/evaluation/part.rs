@@ -48,7 +48,7 @@ pub struct NumberedPart {
 impl NumberedPart {
     /// The number of processes that divide the limits of the providers.
     pub fn sharers(self) -> Option<NonZeroU32> {
-        (!self.whole_limits).then_some(self.number.of())
+        (!self.whole_limits).then_some(self.number.count())
     }
 }
 
@@ -67,7 +67,7 @@ impl PartOfRun {
     /// Restricts `pipeline` to the chains of the part, and sets the part's cache and results folder.
     pub fn restrict(pipeline: &mut Pipeline, part: NumberedPart, label: &Label) -> PartOfRun {
         let NumberedPart { number, engine, .. } = part;
-        let assignment = Assignment::new(pipeline, number.of());
+        let assignment = Assignment::new(pipeline, number.count());
         let [results, cache] = part_folders(&pipeline.results, label, number);
         pipeline.part = Some(assignment.part(number).chains);
         pipeline.results = results;

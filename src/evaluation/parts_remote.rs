@@ -57,7 +57,7 @@ pub(super) fn push_part(
     let content = serde_json::to_vec(manifest).map_err(|error| not_written(&shared, &error))?;
     let runtime = runtime().map_err(|error| not_written(&shared, &error))?;
     let number = part.record.number;
-    let name = PartName { label: &manifest.label, index: number.index(), of: number.of().get() };
+    let name = PartName { label: &manifest.label, index: number.index(), of: number.count().get() };
     runtime.block_on(shared.reconnected()?.push_part(store, name, content))
 }
 

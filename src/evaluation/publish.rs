@@ -15,7 +15,6 @@ use crate::results::{
     Design, ListedRow, Manifest, ResultSet, ResultsFolder, SetError, Summary, WorstProbe, names, run_files, summarize,
     worst_rows,
 };
-use base::memory::return_freed;
 use base::say;
 use base::threads::both;
 use store::cache::{CacheSnapshot, Lookup, Store};
@@ -195,4 +194,18 @@ pub(super) fn sessions<'a>(pipeline: &'a Pipeline, design: &Design) -> BTreeMap<
         is_same.then_some((loaded.name(), session))
     });
     sessions.collect()
+}
+
+/// Returns freed memory to the system. glibc keeps it, because a few bytes that are still used hold back all that lies below
+/// them; what comes next then needs new memory. Takes some milliseconds for 100 MB. Other allocators have no such call.
+pub(super) fn return_freed() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        #[expect(unsafe_code, reason = "a declaration; the function takes a number and is safe to call at any time")]
+        unsafe extern "C" {
+            safe fn malloc_trim(pad: usize) -> std::ffi::c_int;
+        }
+        // Whether there was something to return.
+        let _ = malloc_trim(0);
+    }
 }

@@ -18,7 +18,7 @@ use crate::action::{Digest, StageName};
 use crate::entries::EntryRecord;
 use crate::judge::{Dimension, grade};
 use crate::pipeline::{Matrix, Pipeline};
-use crate::plan::{AnswerToRegrade, Output, Preparer, RawBody, Task, regradings};
+use crate::plan::{AnswerToRegrade, Output, Preparer, Task, regradings};
 use crate::probe::Probe;
 use crate::results::{
     AnswerScores, Comparison, Design, Manifest, MethodComparison, Regraded, Regradings, ResultsFolder, Row, ScoredRow,
@@ -234,9 +234,8 @@ impl Regrader<'_> {
         let matrix = Matrix::new(self.pipeline);
         let task = reading_task(self.pipeline, compress_cell(self.pipeline, design, row)?)?;
         let record = self.store.find(&row.keys.compress)?;
-        let bytes = self.store.body(&record).ok()?;
-        let body = RawBody { format: record.body_format(), bytes: &bytes };
-        read_context(Preparer::new(self.pipeline, &matrix), task, body)
+        let body = self.store.body(&record).ok()?;
+        read_context(Preparer::new(self.pipeline, &matrix), task, record.body_format(), &body)
     }
 }
 

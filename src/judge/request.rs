@@ -38,30 +38,6 @@ pub struct JudgePrompts<'a> {
     pub request: &'a Template,
 }
 
-/// The ground truth about a probe that a judge gets.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GroundTruthRef<'a> {
-    /// What a correct answer contains.
-    pub expected_facts: &'a [Fact],
-    /// What was true once and no longer is: stated as current, it is wrong.
-    pub superseded_facts: &'a [Fact],
-    pub reference_answer: Option<&'a str>,
-    /// False where the transcript does not say: then admitting it is right.
-    pub answerable: bool,
-}
-
-impl<'a> GroundTruthRef<'a> {
-    /// The truth of `probe`.
-    pub fn from_probe(probe: &'a Probe) -> GroundTruthRef<'a> {
-        GroundTruthRef {
-            expected_facts: &probe.expected_facts,
-            superseded_facts: &probe.superseded_facts,
-            reference_answer: probe.reference_answer.as_deref(),
-            answerable: probe.answerable,
-        }
-    }
-}
-
 /// The JSON object in the place of `request` in the prompt, as graders by rules read it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,6 +95,32 @@ pub struct GroundTruth {
     pub reference_answer: Option<String>,
 }
 
+impl GroundTruth {
+    /// What is known about the right answer to `probe`.
+    pub fn from_probe(probe: &Probe, locale: Locale) -> GroundTruth {
+        let truth = GroundTruth {
+            expected_facts: probe.expected_facts.clone(),
+            superseded_facts: probe.superseded_facts.clone(),
+            reference_answer: probe.reference_answer.clone(),
+        };
+        truth.if_answerable(probe.answerable, locale)
+    }
+
+    /// The same truth if the transcript has the answer; otherwise, that it is right to admit that it does not.
+    pub(super) fn if_answerable(self, answerable: bool, locale: Locale) -> GroundTruth {
+        if answerable {
+            return self;
+        }
+        let unsaid = locale.pick(
+            "The transcript does not say. The right answer is to admit that; anything asserted instead is invented.",
+            "对话记录没有提及。正确的回答是承认这一点；断言任何内容都属于捏造。",
+        );
+        let reference = [Some(unsaid), self.reference_answer.as_deref()];
+        let reference = reference.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        GroundTruth { reference_answer: Some(reference), ..GroundTruth::default() }
+    }
+}
+
 /// One probe as one judge is asked about it: everything but the answer and its context.
 #[derive(Clone, Debug)]
 pub struct JudgeQuestion {
@@ -136,7 +138,7 @@ impl JudgeQuestion {
     /// Puts together what stays the same for all answers to `question`.
     pub fn new(
         question: &str,
-        truth: GroundTruthRef<'_>,
+        truth: GroundTruth,
         criteria: &[&Criterion],
         locale: Locale,
         prompts: JudgePrompts<'_>,
@@ -150,7 +152,7 @@ impl JudgeQuestion {
             rubric: rubric.map(|rubric| RequestTurn::Text(Role::System, rubric)),
             template: prompts.request.clone(),
             question: question.into(),
-            truth: known_truth(ground_truth(truth, locale)),
+            truth: (truth != GroundTruth::default()).then(|| json!(truth).to_string().into()),
             ids: InputValue::from(json!(criteria_ids).to_string()),
             schema: shape(&criteria_ids),
             criteria: criteria_ids,
@@ -160,19 +162,19 @@ impl JudgeQuestion {
     /// The turns to send for one answer. `context` is left out where judges may not see it. It is first, so that
     /// providers' prompt caches serve it to all questions about it.
     pub fn with(&self, answer: InputValue, context: Option<InputValue>) -> Result<Vec<RequestTurn>, TemplateFault> {
-        let glue = &*GLUE;
+        let fixed = &*FRAGMENTS;
         let request = match context {
             Some(context) => {
-                ComposedValue::builder().fixed(&glue.context).string("context", context).fixed(&glue.next_question)
+                ComposedValue::builder().fixed(&fixed.context).string("context", context).fixed(&fixed.next_question)
             }
-            None => ComposedValue::builder().fixed(&glue.question),
+            None => ComposedValue::builder().fixed(&fixed.question),
         };
-        let request = request.string("question", self.question.clone()).fixed(&glue.answer).string("answer", answer);
+        let request = request.string("question", self.question.clone()).fixed(&fixed.answer).string("answer", answer);
         let request = match self.truth.clone() {
-            Some(truth) => request.fixed(&glue.truth).raw("ground truth", truth),
+            Some(truth) => request.fixed(&fixed.truth).raw("ground truth", truth),
             None => request,
         };
-        let request = request.fixed(&glue.criteria).raw("criteria", self.ids.clone()).fixed(&glue.end).build();
+        let request = request.fixed(&fixed.criteria).raw("criteria", self.ids.clone()).fixed(&fixed.end).build();
         let prompt = self.template.fill("prompt", vec![("request", request)])?;
         Ok(vec![self.rubric.clone()?, RequestTurn::Text(Role::User, prompt)])
     }
@@ -220,7 +222,7 @@ struct RequestFragments {
     end: InputValue,
 }
 
-static GLUE: LazyLock<RequestFragments> = LazyLock::new(|| RequestFragments {
+static FRAGMENTS: LazyLock<RequestFragments> = LazyLock::new(|| RequestFragments {
     context: r#"{"compacted_context":"#.into(),
     // Requests are split at a blank line: what comes before is the same for all questions about a context.
     next_question: ",\n\n\"probe_question\":".into(),
@@ -260,28 +262,6 @@ fn own_system_message(system: &Template, criteria: &str) -> Result<Prompt, Templ
     Ok(if inserts { prompt } else { Prompt::fixed("rubric", &format!("{}\n{criteria}", system.text().trim_end())) })
 }
 
-fn ground_truth(truth: GroundTruthRef<'_>, locale: Locale) -> GroundTruth {
-    if truth.answerable {
-        let reference_answer = truth.reference_answer.map(str::to_owned);
-        return GroundTruth {
-            expected_facts: truth.expected_facts.to_vec(),
-            superseded_facts: truth.superseded_facts.to_vec(),
-            reference_answer,
-        };
-    }
-    let unsaid = locale.pick(
-        "The transcript does not say. The right answer is to admit that; anything asserted instead is invented.",
-        "对话记录没有提及。正确的回答是承认这一点；断言任何内容都属于捏造。",
-    );
-    let reference = [Some(unsaid), truth.reference_answer].into_iter().flatten().collect::<Vec<_>>().join(" ");
-    GroundTruth { reference_answer: Some(reference), ..GroundTruth::default() }
-}
-
-/// The truth as JSON; an absent value is left out.
-fn known_truth(truth: GroundTruth) -> Option<InputValue> {
-    (truth != GroundTruth::default()).then(|| InputValue::from(json!(truth).to_string()))
-}
-
 /// A schema within the vendors' strict modes: every property is required, no others are allowed, and numbers and lists
 /// have no bounds. The scale is listed instead: a server that holds its model to the schema then yields no score beyond
 /// it.
@@ -318,7 +298,7 @@ mod tests {
         vec![Fact { spellings: vec!["8081".into()] }, Fact { spellings: vec!["10 s".into(), "10s".into()] }]
     }
 
-    fn asked(truth: GroundTruthRef<'_>, locale: Locale) -> JudgeQuestion {
+    fn asked(truth: GroundTruth, locale: Locale) -> JudgeQuestion {
         let criteria = Rubric::built_in(locale).criteria_for(ProbeType::Recall, Scope::ByType);
         let request = &built_in_template(locale);
         let prompts = JudgePrompts { system: None, request };
@@ -341,19 +321,13 @@ mod tests {
 
     #[test]
     fn the_request_has_question_answer_context_truth_and_criteria() {
-        let facts = facts();
-        let superseded = [Fact { spellings: vec!["8080".into()] }];
-        let truth = GroundTruthRef {
-            superseded_facts: &superseded,
-            reference_answer: None,
-            expected_facts: &facts,
-            answerable: true,
-        };
+        let superseded_facts = vec![Fact { spellings: vec!["8080".into()] }];
+        let truth = GroundTruth { expected_facts: facts(), superseded_facts, reference_answer: None };
         let turns = asked(truth, Locale::En).with("It is\n8081".into(), Some("a </material> b".into())).unwrap();
         let user = texts(&turns).remove(1).replace("a </material> b", "a b");
         let (read, value) = brief(&user);
         assert_eq!(read.model_response, "It is\n8081");
-        assert_eq!(read.ground_truth.expected_facts, facts);
+        assert_eq!(read.ground_truth.expected_facts, facts());
         assert_eq!(
             value["ground_truth"],
             json!({"expected_facts": ["8081", ["10 s", "10s"]], "superseded_facts": ["8080"]})
@@ -366,20 +340,14 @@ mod tests {
 
     #[test]
     fn absent_values_are_left_out_and_an_empty_context_is_not_absent() {
-        let truth = GroundTruthRef {
-            expected_facts: &[],
-            superseded_facts: &[],
-            reference_answer: Some("none"),
-            answerable: true,
-        };
-        let without = texts(&asked(truth, Locale::En).with("a".into(), None).unwrap());
+        let truth = GroundTruth { reference_answer: Some("none".to_owned()), ..GroundTruth::default() };
+        let without = texts(&asked(truth.clone(), Locale::En).with("a".into(), None).unwrap());
         let (_, value) = brief(&without[1]);
         assert_eq!(value.get("compacted_context"), None);
         assert_eq!(value["ground_truth"], json!({"reference_answer": "none"}));
         let empty = texts(&asked(truth, Locale::En).with("".into(), Some("".into())).unwrap());
         assert_eq!(brief(&empty[1]).1["compacted_context"], "");
-        let unknown = GroundTruthRef { reference_answer: None, ..truth };
-        let unknown = texts(&asked(unknown, Locale::En).with("a".into(), None).unwrap());
+        let unknown = texts(&asked(GroundTruth::default(), Locale::En).with("a".into(), None).unwrap());
         assert_eq!(brief(&unknown[1]).1.get("ground_truth"), None);
     }
 
@@ -399,9 +367,8 @@ mod tests {
 
     #[test]
     fn an_unanswerable_probe_says_so_in_the_language_of_the_rubric() {
-        let truth =
-            GroundTruthRef { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: false };
         for (locale, words) in [(Locale::En, "does not say"), (Locale::Zh, "没有提及")] {
+            let truth = GroundTruth::default().if_answerable(false, locale);
             let turns = texts(&asked(truth, locale).with("a".into(), None).unwrap());
             let (read, _) = brief(&turns[1]);
             assert!(read.ground_truth.reference_answer.unwrap().contains(words));
@@ -410,22 +377,18 @@ mod tests {
 
     #[test]
     fn the_system_text_holds_the_criteria_that_apply_and_no_others() {
-        let truth =
-            GroundTruthRef { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
-        let turns = texts(&asked(truth, Locale::Zh).with("a".into(), None).unwrap());
+        let turns = texts(&asked(GroundTruth::default(), Locale::Zh).with("a".into(), None).unwrap());
         assert!(turns[0].contains("accuracy_factual (事实)"));
         assert!(!turns[0].contains("artifact_files_created"));
     }
 
     #[test]
     fn a_system_message_of_the_users_replaces_the_built_in_one_and_keeps_the_criteria() {
-        let truth =
-            GroundTruthRef { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
         let criteria = Rubric::built_in(Locale::En).criteria_for(ProbeType::Recall, Scope::ByType);
         let system = |text: &str| {
             let (system, request) = (Template::new(text, SYSTEM_VARIABLES).unwrap(), built_in_template(Locale::En));
             let prompts = JudgePrompts { system: Some(&system), request: &request };
-            let question = JudgeQuestion::new("Why?", truth, &criteria, Locale::En, prompts);
+            let question = JudgeQuestion::new("Why?", GroundTruth::default(), &criteria, Locale::En, prompts);
             texts(&question.with("a".into(), None).unwrap()).remove(0)
         };
         let below = system("You are a strict reviewer.");
@@ -437,9 +400,7 @@ mod tests {
 
     #[test]
     fn the_schema_accepts_the_contract_and_nothing_else() {
-        let truth =
-            GroundTruthRef { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
-        let schema = asked(truth, Locale::En).schema();
+        let schema = asked(GroundTruth::default(), Locale::En).schema();
         let valid = jsonschema::validator_for(&schema.schema().schema).unwrap();
         let entry = |id: &str| json!({"criterionResults":[{"criterionId":id,"score":4,"reasoning":"r"}]});
         assert!(valid.is_valid(&entry("accuracy_factual")));
@@ -458,7 +419,7 @@ mod tests {
         }))
         .unwrap();
         for locale in [Locale::En, Locale::Zh] {
-            let question = asked(GroundTruthRef::from_probe(&probe), locale);
+            let question = asked(GroundTruth::from_probe(&probe, locale), locale);
             let turns = question.with("8081".into(), Some("port 8081".into())).unwrap();
             let bytes = format!("{}{}", texts(&turns).concat(), question.schema().schema().schema).to_lowercase();
             assert!(!bytes.contains("leak"));
@@ -471,9 +432,7 @@ mod tests {
 
     #[test]
     fn digests_stand_for_the_bytes() {
-        let truth =
-            GroundTruthRef { expected_facts: &[], superseded_facts: &[], reference_answer: None, answerable: true };
-        let question = asked(truth, Locale::En);
+        let question = asked(GroundTruth::default(), Locale::En);
         let named = question.with(InputValue::Output(Digest::hash("fetched")), None).unwrap();
         let held = question.with("fetched".into(), None).unwrap();
         let digest = |turns: &[RequestTurn]| match &turns[1] {

@@ -94,7 +94,7 @@ impl Rubric {
         alike.unwrap_or(kind)
     }
 
-    /// Names everything in the rubric that can change a score; comments and layout of the file do not.
+    /// The digest of everything in the rubric that can change a score, so not of the file's comments and layout.
     pub fn digest(&self) -> Digest {
         self.digest
     }

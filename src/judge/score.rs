@@ -25,11 +25,6 @@ impl Score {
     }
 }
 
-/// A number that is no score.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("{}", say!("{_0} is not a score: expected a number from 0 to 5", "{_0} 不是得分：应为 0 至 5 的数"))]
-pub struct OffScale(f64);
-
 /// What one judge gave one criterion. `T` is its reason: a text, or something that leaves it unread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
@@ -56,10 +51,13 @@ struct UncheckedCriterionScore<T> {
 }
 
 impl<T> TryFrom<UncheckedCriterionScore<T>> for CriterionScore<T> {
-    type Error = OffScale;
-    fn try_from(loose: UncheckedCriterionScore<T>) -> Result<CriterionScore<T>, OffScale> {
-        let UncheckedCriterionScore { criterion_id: criterion, score, reasoning } = loose;
-        CriterionScore::new(criterion, score, reasoning).ok_or(OffScale(score.into()))
+    type Error = String;
+
+    fn try_from(unchecked: UncheckedCriterionScore<T>) -> Result<CriterionScore<T>, String> {
+        let UncheckedCriterionScore { criterion_id: criterion, score, reasoning } = unchecked;
+        CriterionScore::new(criterion, score, reasoning).ok_or_else(|| {
+            say!("{score} is not a score: expected a number from 0 to 5", "{score} 不是得分：应为 0 至 5 的数")
+        })
     }
 }
 

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::PartNumber;
 use super::cost::{FixtureSizes, chain_cost};
 use super::engine::Engine;
-use crate::action::{ActionKey, BuiltInStrategy, Digest};
+use crate::action::{BuiltInStrategy, Digest};
 use crate::compress::{Method, Strategy};
 use crate::pipeline::{Chain, CompressCell, FixtureDigests, FixtureIx, Matrix, MethodIx, Pipeline, TailMode};
 use crate::plan::{CompressTask, FixtureTexts, Preparer, Task};
@@ -28,7 +28,7 @@ use crate::plan::{CompressTask, FixtureTexts, Preparer, Task};
 pub struct PartRecord {
     #[serde(flatten)]
     pub number: PartNumber,
-    /// Names the assignment of chains to parts ([`Assignment::digest`]).
+    /// Identifies the assignment of chains to parts ([`Assignment::digest`]).
     pub assignment: Digest,
     /// The engine that gave the number; `None` where the user did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ pub struct Assignment {
     digest: Digest,
 }
 
-/// A chain as the digest of an assignment names it.
+/// A chain as it is hashed into the digest of an assignment.
 #[derive(Serialize)]
 struct AssignedChain<'p> {
     fixture: &'p str,
@@ -77,11 +77,12 @@ impl Assignment {
 
     /// The chains of a part; empty if `part` counts another number of parts.
     pub fn part(&self, part: PartNumber) -> PartChains {
-        let part = self.parts.get(part.index() as usize - 1).filter(|_| part.of().get() as usize == self.parts.len());
+        let part =
+            self.parts.get(part.index() as usize - 1).filter(|_| part.count().get() as usize == self.parts.len());
         part.cloned().unwrap_or_default()
     }
 
-    /// Names the assignment: parts of different ones cannot be merged.
+    /// Identifies the assignment: parts of different ones cannot be merged.
     pub fn digest(&self) -> Digest {
         self.digest
     }
@@ -118,19 +119,11 @@ struct Unit {
     id: Digest,
 }
 
-/// What identifies an action that two chains share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum SharedAction {
-    Compression(ActionKey),
-    /// An answer without any context.
-    Answer(Digest),
-}
-
 fn units(pipeline: &Pipeline, matrix: &Matrix) -> Vec<Unit> {
     let preparer = Preparer::new(pipeline, matrix);
     let mut chains: Vec<(Chain, u64)> = Vec::new();
     let mut groups = DisjointSets::default();
-    let mut first: BTreeMap<SharedAction, usize> = BTreeMap::new();
+    let mut first: BTreeMap<Digest, usize> = BTreeMap::new();
     for (at, fixture) in pipeline.fixtures.iter().enumerate() {
         let sizes = FixtureSizes::from_loaded(fixture);
         let texts = Rc::new(FixtureTexts::new(FixtureIx(at), fixture));
@@ -159,19 +152,19 @@ fn chain_digest(pipeline: &Pipeline, chain: Chain) -> Digest {
     Digest::hash(format!("{fixture}\0{method}"))
 }
 
-/// The actions of a chain whose keys depend only on the design: its first compression, or all compressions if none
-/// needs the one before; and the answers of a method that keeps nothing.
-fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts>) -> Vec<SharedAction> {
+/// Identifies the actions of a chain whose keys depend only on the design: its first compression, or all compressions if
+/// none needs the one before, by their keys; and the answers of a method that keeps nothing, by their questions.
+fn shared_actions(preparer: &Preparer<'_>, chain: Chain, texts: &Rc<FixtureTexts>) -> Vec<Digest> {
     let (pipeline, matrix) = (preparer.pipeline(), preparer.matrix());
     let known = if matrix.keeps_state(chain.method) { 1 } else { usize::MAX };
     let cells: Vec<CompressCell> = matrix.compressions(chain).collect();
     let compressions = cells.iter().take(known).map(|cell| CompressTask::to_read(*cell, texts.clone()));
     let compressions = compressions.filter_map(|task| preparer.prepare(&Task::Compress(task)).ok());
-    let mut shared: Vec<SharedAction> = compressions.map(|action| SharedAction::Compression(action.key)).collect();
+    let mut shared: Vec<Digest> = compressions.map(|action| action.key.0).collect();
     if keeps_nothing(pipeline, pipeline.method(chain.method)) {
         let probes = cells.iter().flat_map(|cell| matrix.probes(chain.fixture, cell.point));
         let probes = probes.filter_map(|probe| texts.loaded().probe(*probe));
-        shared.extend(probes.map(|probe| SharedAction::Answer(Digest::hash(&probe.question))));
+        shared.extend(probes.map(|probe| Digest::hash(&probe.question)));
     }
     shared
 }

@@ -76,7 +76,7 @@ impl PartNumber {
     }
 
     /// How many parts there are.
-    pub fn of(self) -> NonZeroU32 {
+    pub fn count(self) -> NonZeroU32 {
         self.of
     }
 

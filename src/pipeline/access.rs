@@ -10,7 +10,7 @@ use super::model::Pipeline;
 use crate::action::Digest;
 use crate::compress::Strategy;
 use base::say;
-use models::{ModelUse, ProviderSpec};
+use models::ProviderSpec;
 
 /// The hosts, programs and shared cache of a project; each host and program once, sorted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,11 +39,6 @@ pub struct ProgramAccess {
     pub variables: Vec<String>,
 }
 
-/// Leaves out the models that built-in rules stand in for: no provider is asked for them.
-pub fn asked_models<'m>(models: impl Iterator<Item = &'m ModelUse>) -> impl Iterator<Item = &'m ModelUse> {
-    models.filter(|model| model.is_asked())
-}
-
 impl ExternalAccess {
     /// What a run of this pipeline reaches. It asks no generator of probes.
     pub fn from_pipeline(pipeline: &Pipeline) -> ExternalAccess {
@@ -61,7 +56,10 @@ impl ExternalAccess {
             variables: spec.variables().map(str::to_owned).collect(),
         });
         ExternalAccess {
-            hosts: asked_models(models).map(|model| HostAccess::from_provider(&model.provider)).collect(),
+            hosts: models
+                .filter(|model| model.is_asked())
+                .map(|model| HostAccess::from_provider(&model.provider))
+                .collect(),
             programs: programs.collect(),
             remote: pipeline.remote.url.as_ref().map(ToString::to_string),
         }
@@ -69,8 +67,8 @@ impl ExternalAccess {
 
     /// With the hosts that are asked for probes.
     pub fn with_generators(mut self, pipeline: &Pipeline) -> ExternalAccess {
-        let models = asked_models(pipeline.generators.iter().map(|generator| &generator.model));
-        self.hosts.extend(models.map(|model| HostAccess::from_provider(&model.provider)));
+        let asked = pipeline.generators.iter().filter(|generator| generator.model.is_asked());
+        self.hosts.extend(asked.map(|generator| HostAccess::from_provider(&generator.model.provider)));
         self
     }
 

@@ -1,7 +1,7 @@
 //! Reads TOML into plain structs, one for each table; every value keeps its place in the file.
 //!
 //! Unknown keys and values of the wrong type are reported together with all other problems; serde stops at the first. A
-//! profile is merged in: tables by key, arrays of tables by `name`. Only this file uses the `toml` crate.
+//! profile is merged in: tables by key, arrays of tables by `name`. In `pipeline`, only this file uses the `toml` crate.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use base::say;
 
 /// A value, where it stands, and where its key stands (for an item of a list: where the item stands).
 #[derive(Clone, Debug)]
-pub(super) struct Located<T> {
+pub(crate) struct Located<T> {
     pub(super) value: T,
     pub(super) place: Range<usize>,
     pub(super) key: Range<usize>,
@@ -30,33 +30,18 @@ impl<T> Located<T> {
     }
 }
 
-/// The name of the type that a value should have, in both languages.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TypeName {
-    english: &'static str,
-    chinese: &'static str,
-}
-
-impl TypeName {
-    pub(super) const fn new(english: &'static str, chinese: &'static str) -> TypeName {
-        TypeName { english, chinese }
-    }
-
-    fn in_words(self) -> &'static str {
-        word(self.english, self.chinese)
-    }
-}
-
 /// A type that a TOML value can be read into.
 pub(super) trait ReadToml: Sized {
-    /// The name of the type of a list of such values.
-    const LIST: TypeName = TypeName::new("a list of strings", "字符串列表");
-
     /// Whether a profile's value is merged into this one rather than replacing it.
     const MERGES: bool = false;
 
     /// The JSON Schema of the values that `read` accepts.
     fn schema() -> Value;
+
+    /// What a list of such values is called.
+    fn list_name() -> &'static str {
+        word("a list of strings", "字符串列表")
+    }
 
     /// Reads the value, or reports a problem.
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Self>;
@@ -82,7 +67,7 @@ pub(super) struct TomlReader<'a> {
 type Key<'i> = Spanned<DeString<'i>>;
 
 impl TomlReader<'_> {
-    fn mistyped<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: TypeName) -> Option<T> {
+    fn mistyped<T>(&mut self, value: &Spanned<DeValue<'_>>, expected: &str) -> Option<T> {
         let found = match value.get_ref() {
             DeValue::Integer(number) => say!("the number {}", "数字 {}", number.as_str()),
             DeValue::Float(number) => say!("the number {}", "数字 {}", number.as_str()),
@@ -92,7 +77,6 @@ impl TomlReader<'_> {
             DeValue::Table(_) => word("a table", "表").to_owned(),
             DeValue::Datetime(_) => word("a datetime", "日期时间").to_owned(),
         };
-        let expected = expected.in_words();
         let problem = Problem::error(say!("expected {expected}, found {found}", "应为 {expected}，却是 {found}"));
         self.problems.push(problem.label(self.file, value.span(), say!("expected {expected}", "应为 {expected}")));
         None
@@ -119,12 +103,12 @@ macro_rules! table {
     ($(#[$meta:meta])* $name:ident $(by $key:ident)? { $($(#[doc = $doc:literal])* $field:ident: $type:ty),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Default)]
-        pub(in crate::pipeline) struct $name {
-            $($(#[doc = $doc])* pub(in crate::pipeline) $field: Option<Located<$type>>),*
+        pub(crate) struct $name {
+            $($(#[doc = $doc])* pub(crate) $field: Option<Located<$type>>),*
         }
 
         impl $name {
-            pub(in crate::pipeline) const KEYS: &[&str] = &[$(stringify!($field)),*];
+            pub(crate) const KEYS: &[&str] = &[$(stringify!($field)),*];
 
             fn from_table(table: &DeTable<'_>, reader: &mut TomlReader<'_>) -> $name {
                 let mut read = $name::default();
@@ -139,7 +123,7 @@ macro_rules! table {
 
             /// The keys that are written, with their places.
             #[allow(dead_code, reason = "few tables are checked key by key")]
-            pub(in crate::pipeline) fn written(&self) -> Vec<(&'static str, Range<usize>)> {
+            pub(crate) fn written(&self) -> Vec<(&'static str, Range<usize>)> {
                 let mut keys = Vec::new();
                 $(keys.extend(self.$field.as_ref().map(|placed| (stringify!($field), placed.key.clone())));)*
                 keys
@@ -147,10 +131,6 @@ macro_rules! table {
         }
 
         impl ReadToml for $name {
-            const LIST: $crate::pipeline::file::TypeName = $crate::pipeline::file::TypeName::new(
-                "an array of tables (a header in double brackets)",
-                "表的数组（双方括号表头）",
-            );
             const MERGES: bool = true;
 
             fn schema() -> Value {
@@ -162,8 +142,12 @@ macro_rules! table {
             fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<$name> {
                 match value.get_ref() {
                     DeValue::Table(table) => Some($name::from_table(table, reader)),
-                    _ => reader.mistyped(value, $crate::pipeline::file::TypeName::new("a table", "表")),
+                    _ => reader.mistyped(value, word("a table", "表")),
                 }
+            }
+
+            fn list_name() -> &'static str {
+                word("an array of tables (a header in double brackets)", "表的数组（双方括号表头）")
             }
 
             $(fn name(&self) -> Option<&str> {
@@ -206,7 +190,7 @@ macro_rules! scalar {
                     $pattern => $read,
                     _ => None,
                 };
-                found.or_else(|| reader.mistyped(value, TypeName::new($english, $chinese)))
+                found.or_else(|| reader.mistyped(value, word($english, $chinese)))
             }
         }
     };
@@ -230,9 +214,7 @@ impl ReadToml for f64 {
             DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(|n| n as f64),
             _ => None,
         };
-        number
-            .filter(|n: &f64| n.is_finite())
-            .or_else(|| reader.mistyped(value, TypeName::new("a finite number", "有限的数")))
+        number.filter(|n: &f64| n.is_finite()).or_else(|| reader.mistyped(value, word("a finite number", "有限的数")))
     }
 }
 
@@ -250,7 +232,7 @@ impl<T: ReadToml> ReadToml for Vec<Located<T>> {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<Vec<Located<T>>> {
-        let items = value.get_ref().as_array().or_else(|| reader.mistyped(value, T::LIST))?;
+        let items = value.get_ref().as_array().or_else(|| reader.mistyped(value, T::list_name()))?;
         Some(items.iter().filter_map(|item| reader.placed(item.span(), item)).collect())
     }
 
@@ -279,7 +261,7 @@ impl<T: ReadToml> ReadToml for Map<T> {
         let table = value
             .get_ref()
             .as_table()
-            .or_else(|| reader.mistyped(value, TypeName::new("a table of named tables", "由具名表组成的表")))?;
+            .or_else(|| reader.mistyped(value, word("a table of named tables", "由具名表组成的表")))?;
         let entries = table
             .iter()
             .filter_map(|(key, value)| Some((key.get_ref().to_string(), reader.placed(key.span(), value)?)));

@@ -70,8 +70,8 @@ pub struct Matrix {
     pub(super) fixtures: Vec<FixtureAxis>,
     pub(super) methods: Vec<MethodAxis>,
     /// Whether an answerer gives the same answer each time, by its index.
-    pub(super) answerer_is_fixed: Vec<bool>,
-    pub(super) judge_is_fixed: Vec<bool>,
+    pub(super) answerer_is_deterministic: Vec<bool>,
+    pub(super) judge_is_deterministic: Vec<bool>,
     pub(super) runs: Runs,
     /// The chains that this process runs; `None` is all.
     pub(super) part: Option<BTreeSet<(FixtureIx, MethodIx)>>,
@@ -93,7 +93,7 @@ pub(super) struct MethodAxis {
     pub(super) method_answerers: Vec<AnswererIx>,
     pub(super) keeps_state: bool,
     /// Whether its output is the same each time.
-    pub(super) is_fixed: bool,
+    pub(super) is_deterministic: bool,
 }
 
 impl FixtureAxis {
@@ -127,13 +127,13 @@ impl Matrix {
         let methods = pipeline.methods.iter().zip(&pipeline.method_answerers).map(|(method, answerers)| MethodAxis {
             method_answerers: answerers.clone(),
             keeps_state: method.strategy.keeps_state(),
-            is_fixed: method.strategy.is_deterministic(),
+            is_deterministic: method.strategy.is_deterministic(),
         });
         Matrix {
             fixtures: fixtures.map(|f| FixtureAxis::new(f.selected.clone(), f.injections.len())).collect(),
             methods: methods.collect(),
-            answerer_is_fixed: pipeline.answerers.iter().map(|a| !a.model.is_asked()).collect(),
-            judge_is_fixed: pipeline.judges.iter().map(|j| !j.model.is_asked()).collect(),
+            answerer_is_deterministic: pipeline.answerers.iter().map(|a| !a.model.is_asked()).collect(),
+            judge_is_deterministic: pipeline.judges.iter().map(|j| !j.model.is_asked()).collect(),
             runs: pipeline.settings.runs,
             part: pipeline.part.clone(),
         }
@@ -141,7 +141,7 @@ impl Matrix {
 
     /// Whether there is no answerer: then there are only contexts.
     pub fn is_without_answers(&self) -> bool {
-        self.answerer_is_fixed.is_empty()
+        self.answerer_is_deterministic.is_empty()
     }
 
     fn includes(&self, fixture: FixtureIx, method: MethodIx) -> bool {
@@ -195,7 +195,7 @@ impl Matrix {
 
     /// The judgements of an answer, in order.
     pub fn judgements(&self, answer: AnswerCell) -> impl Iterator<Item = JudgeCell> {
-        (0..self.judge_is_fixed.len()).flat_map(move |judge| {
+        (0..self.judge_is_deterministic.len()).flat_map(move |judge| {
             (1..=self.runs.judge).map(move |judge_n| JudgeCell { answer, judge: JudgeIx(judge), judge_n })
         })
     }
@@ -253,11 +253,11 @@ impl Matrix {
         let methods: u64 = self.methods.iter().take(chain.method.0).map(|m| runs * self.answers_per_probe(m)).sum();
         let method_per_probe = self.answers_per_probe(method);
         let probes_before = axis.before[point.0] + position(&axis.probes[point.0], &probe);
-        let reader = position(&method.method_answerers, &answerer);
+        let answerer_at = position(&method.method_answerers, &answerer);
         let answers = fixtures
             + axis.total * (methods + method_per_probe * from_zero(chain.run))
             + probes_before * method_per_probe
-            + reader * u64::from(self.runs.answer)
+            + answerer_at * u64::from(self.runs.answer)
             + from_zero(answer_n);
         answers * self.judgements_per_answer()
             + cell.judge.0 as u64 * u64::from(self.runs.judge)
@@ -269,18 +269,22 @@ impl Matrix {
     }
 
     fn judgements_per_answer(&self) -> u64 {
-        self.judge_is_fixed.len() as u64 * u64::from(self.runs.judge)
+        self.judge_is_deterministic.len() as u64 * u64::from(self.runs.judge)
     }
 
     /// The repetition of a compression: none where one execution serves all runs.
     pub fn compress_repetition(&self, cell: &CompressCell) -> Repetition {
-        let is_fixed = self.methods[cell.chain.method.0].is_fixed;
-        if is_fixed { Repetition::NONE } else { Repetition { compress: Some(cell.chain.run), ..Repetition::NONE } }
+        let is_deterministic = self.methods[cell.chain.method.0].is_deterministic;
+        if is_deterministic {
+            Repetition::NONE
+        } else {
+            Repetition { compress: Some(cell.chain.run), ..Repetition::NONE }
+        }
     }
 
     /// The repetition of an answer. Each run gets its own, also from a compression that serves all runs.
     pub fn answer_repetition(&self, cell: &AnswerCell) -> Repetition {
-        if self.answerer_is_fixed[cell.answerer.0] {
+        if self.answerer_is_deterministic[cell.answerer.0] {
             return Repetition::NONE;
         }
         Repetition { compress: Some(cell.compress.chain.run), answer: Some(cell.answer_n), judge: None }
@@ -288,7 +292,7 @@ impl Matrix {
 
     /// The repetition of a judgement. Each answer cell gets its own, also where the answers are the same.
     pub fn judge_repetition(&self, cell: &JudgeCell) -> Repetition {
-        if self.judge_is_fixed[cell.judge.0] {
+        if self.judge_is_deterministic[cell.judge.0] {
             return Repetition::NONE;
         }
         let answer = &cell.answer;

@@ -32,7 +32,7 @@ mod access;
 mod starter;
 mod schema;
 
-pub use access::{ExternalAccess, HostAccess, ProgramAccess, asked_models};
+pub use access::{ExternalAccess, HostAccess, ProgramAccess};
 pub use coordinate::{CellCoordinate, Place};
 pub use file::declares_method;
 pub use matrix::{AnswerCell, Chain, CompressCell, JudgeCell, Matrix, MatrixCounts};
@@ -40,7 +40,7 @@ pub use model::{
     AnswererIx, Book, FixtureDigests, FixtureIx, Generator, Injection, InjectionIx, JudgeIx, LoadedFixture, MethodIx,
     Pipeline, PipelineSettings, PointIx, ProbeIx, RuleSource, Runs, SourceFile, TailMode,
 };
-pub use module_files::{ModuleFault, ModuleFiles, TakenModules};
+pub use module_files::{ModuleFault, ModuleFiles};
 pub use open::{OpenError, OpenRequest, Opened, open};
 pub use paths::{ProjectPaths, project_paths};
 pub use problem::{Problem, Problems, RenderedProblem, Severity, list, suggest};

@@ -61,7 +61,7 @@ pub struct Pipeline {
     pub prices: BTreeMap<ModelRef, Price>,
     /// All providers, declared and built in.
     pub providers: BTreeMap<ProviderName, Arc<ProviderSpec>>,
-    /// The text files that inputs are made from (pipeline, prompts, rubric), each once. They tell why an input changed.
+    /// The text files that inputs are made from (pipeline, prompts, rubric), each once. They explain why an input changed.
     pub sources: Vec<SourceFile>,
     /// The files of modules that programs load, as they are on disk.
     pub module_files: Arc<ModuleFiles>,

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use crate::action::{ActionKey, Digest, LoadedModules, SourceRef};
+use crate::action::{ActionKey, Digest, LoadedModules, SourceRef, Sources, package_input};
 use crate::compress::{CommandSpec, ListedModules};
 use base::say;
 
@@ -36,14 +36,6 @@ pub enum ModuleFault {
         "程序称已加载 `{path}`，但无法读取：{why}；它应列出保留在原处的文件"
     ))]
     Unreadable { path: String, why: String },
-}
-
-/// Modules as inputs, and the files that show later whether the packages are still the same.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TakenModules {
-    pub modules: LoadedModules,
-    /// For each package, by name, the file that says its version.
-    pub package_files: Vec<(String, SourceRef)>,
 }
 
 /// What a run knows of the files that programs load. All users of a pipeline share it.
@@ -95,7 +87,8 @@ impl ModuleFiles {
         version_in(&String::from_utf8_lossy(&fs::read(folder.join(path)).ok()?))
     }
 
-    /// Turns what a program listed into inputs. The program was started at `started`.
+    /// Turns what a program listed into inputs, and into sources: the files with the versions of packages, which show
+    /// later whether these are still the same. The program was started at `started`.
     ///
     /// # Errors
     /// A file is gone, cannot be read, lies outside the folders, or was written after the run first read it or after the
@@ -105,7 +98,7 @@ impl ModuleFiles {
         spec: &CommandSpec,
         listed: &ListedModules,
         started: SystemTime,
-    ) -> Result<TakenModules, ModuleFault> {
+    ) -> Result<(LoadedModules, Sources), ModuleFault> {
         let taken = self.take_unchanged(spec, listed, started);
         if let Err(fault @ ModuleFault::Changed(_)) = &taken {
             lock(&self.changed).insert(spec.argv.clone(), fault.clone());
@@ -126,15 +119,16 @@ impl ModuleFiles {
         spec: &CommandSpec,
         listed: &ListedModules,
         started: SystemTime,
-    ) -> Result<TakenModules, ModuleFault> {
-        let (mut taken, roots) = (TakenModules::default(), Root::all(spec));
+    ) -> Result<(LoadedModules, Sources), ModuleFault> {
+        let (mut modules, mut sources) = (LoadedModules::default(), Sources::default());
+        let roots = Root::all(spec);
         for path in &listed.modules {
             let name = locate(spec, &roots, path)?;
             let digest = self.digest_unchanged(&spec.folder.join(&name), &name, started)?;
-            taken.modules.files.push((name, digest));
+            modules.files.push((name, digest));
         }
-        taken.modules.files.sort();
-        taken.modules.files.dedup();
+        modules.files.sort();
+        modules.files.dedup();
         let mut packages = listed.packages.clone();
         packages.sort();
         packages.dedup();
@@ -145,15 +139,15 @@ impl ModuleFiles {
             let name = if alike == 0 { package.name.clone() } else { format!("{} ({})", package.name, alike + 1) };
             let path = package_path(spec, &package.path);
             let digest = self.digest_unchanged(&spec.folder.join(&path), &path, started)?;
-            taken.package_files.push((name.clone(), SourceRef { digest, path: Some(path) }));
-            taken.modules.packages.push((name, package.version.clone()));
+            sources.0.insert(package_input(&name).into(), SourceRef { digest, path: Some(path) });
+            modules.packages.push((name, package.version.clone()));
         }
-        Ok(taken)
+        Ok((modules, sources))
     }
 
     /// The digest of a file, unless the file has changed.
     fn digest_unchanged(&self, file: &Path, name: &str, started: SystemTime) -> Result<Digest, ModuleFault> {
-        let stamp = Stamp::of(file).map_err(|error| unreadable(name, &error))?;
+        let stamp = Stamp::read(file).map_err(|error| unreadable(name, &error))?;
         // The program may have loaded a version that has been undone since.
         if stamp.written >= started {
             return Err(ModuleFault::Changed(name.to_owned()));
@@ -164,7 +158,7 @@ impl ModuleFiles {
             return Ok(before.digest);
         }
         let now = read(file).map_err(|error| unreadable(name, &error))?;
-        let after = Stamp::of(file).map_err(|error| unreadable(name, &error))?;
+        let after = Stamp::read(file).map_err(|error| unreadable(name, &error))?;
         if now.stamp != stamp || after != stamp || before.is_some_and(|before| before.digest != now.digest) {
             return Err(ModuleFault::Changed(name.to_owned()));
         }
@@ -198,7 +192,7 @@ impl ModuleFiles {
 }
 
 impl Stamp {
-    fn of(file: &Path) -> io::Result<Stamp> {
+    fn read(file: &Path) -> io::Result<Stamp> {
         let metadata = fs::metadata(file)?;
         if !metadata.is_file() {
             let what = say!("it is no regular file", "这不是普通文件");
@@ -228,7 +222,7 @@ fn changed(_: &fs::Metadata) -> Option<SystemTime> {
 }
 
 fn read(file: &Path) -> io::Result<SeenFile> {
-    let stamp = Stamp::of(file)?;
+    let stamp = Stamp::read(file)?;
     Ok(SeenFile { digest: Digest::hash(fs::read(file)?), stamp })
 }
 
@@ -365,8 +359,8 @@ mod tests {
         let files = ModuleFiles::default();
         let absolute = project.join("a.py");
         let listed = modules(&[absolute.to_str().unwrap(), "./a.py", "../agent/b.py"]);
-        let taken = files.take(&spec(&project, &["../agent"]), &listed, later()).unwrap();
-        let names: Vec<&str> = taken.modules.files.iter().map(|(path, _)| path.as_str()).collect();
+        let (taken, _) = files.take(&spec(&project, &["../agent"]), &listed, later()).unwrap();
+        let names: Vec<&str> = taken.files.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(names, ["../agent/b.py", "a.py"]);
         let outside = files.take(&spec(&project, &[]), &modules(&["../agent/b.py"]), later());
         assert_eq!(outside, Err(ModuleFault::Outside("../agent/b.py".to_owned())));
@@ -381,8 +375,8 @@ mod tests {
         std::os::unix::fs::symlink("a.py", project.join("link.py")).unwrap();
         std::os::unix::fs::symlink("../agent/b.py", project.join("away.py")).unwrap();
         let files = ModuleFiles::default();
-        let taken = files.take(&spec(&project, &[]), &modules(&["link.py"]), later()).unwrap();
-        assert_eq!(taken.modules.files[0].0, "link.py");
+        let (taken, _) = files.take(&spec(&project, &[]), &modules(&["link.py"]), later()).unwrap();
+        assert_eq!(taken.files[0].0, "link.py");
         let away = files.take(&spec(&project, &[]), &modules(&["away.py"]), later());
         assert_eq!(away, Err(ModuleFault::Outside("away.py".to_owned())));
     }
@@ -397,7 +391,7 @@ mod tests {
         assert!(files.check(&spec).is_err());
         let files = ModuleFiles::default();
         let digest = files.digest(&project, "a.py").unwrap();
-        assert_eq!(files.take(&spec, &listed, later()).unwrap().modules.files, [("a.py".to_owned(), digest)]);
+        assert_eq!(files.take(&spec, &listed, later()).unwrap().0.files, [("a.py".to_owned(), digest)]);
         write(&project.join("a.py"), "22");
         assert_eq!(files.digest(&project, "a.py"), Some(digest), "hashed once a run");
         assert_eq!(files.take(&spec, &listed, later()), changed);
@@ -410,9 +404,9 @@ mod tests {
         write(&project.join("package.json"), "{\"name\":\"n\",\"version\":\"3.0\"}");
         let packages = vec![package("3.0", "package.json"), package("2.0", "METADATA"), package("2.0", "METADATA")];
         let listed = ListedModules { packages, ..modules(&["a.py"]) };
-        let taken = ModuleFiles::default().take(&spec(&project, &[]), &listed, later()).unwrap();
+        let (taken, _) = ModuleFiles::default().take(&spec(&project, &[]), &listed, later()).unwrap();
         let named = [("n".to_owned(), "2.0".to_owned()), ("n (2)".to_owned(), "3.0".to_owned())];
-        assert_eq!(taken.modules.packages, named);
+        assert_eq!(taken.packages, named);
         let versions = ["METADATA", "package.json"].map(|path| ModuleFiles::default().package_version(&project, path));
         assert_eq!(versions, [Some("2.0".to_owned()), Some("3.0".to_owned())]);
     }

@@ -14,7 +14,7 @@ use super::secrets::{is_key, is_variable};
 use super::sources::{Pattern, describe_error, out_of_bounds, shown};
 use super::validation::ValidationContext;
 use crate::action::Digest;
-use crate::compress::{CommandSpec, Protocol, RequestVersion};
+use crate::compress::{CommandSpec, Protocol};
 use base::locale::word;
 use base::say;
 
@@ -107,8 +107,7 @@ fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>)
             );
         }
     }
-    let version = if declared == ProtocolName::Two { RequestVersion::Two } else { RequestVersion::One };
-    Protocol::Once { version }
+    if declared == ProtocolName::Two { Protocol::Two } else { Protocol::One }
 }
 
 /// The folders besides the pipeline's that the program's modules may lie in; `None` if its outputs do not depend on
@@ -135,7 +134,7 @@ fn module_roots(
         return None;
     };
     context.choice("inputs_from", Some(from), &[("modules", ())])?;
-    if protocol.request_version() == RequestVersion::One {
+    if !protocol.sends_session() {
         let help = word(
             "add protocol = 2 or protocol = \"lines\", or list the files under `inputs` in place of it",
             "请加上 protocol = 2 或 protocol = \"lines\"，或改为在 `inputs` 中列出文件",

@@ -24,7 +24,7 @@ use crate::action::{BuiltInStrategy, Digest, InputValue, ModelRequest, RequestTu
 use crate::answer::Answerer;
 use crate::compress::{SpanText, Strategy};
 use crate::entries::{EntryLookup, EntryMeta, EntryRecord};
-use crate::pipeline::{Pipeline, PointIx, asked_models};
+use crate::pipeline::{Pipeline, PointIx};
 use base::units::{Tokens, Usage, Usd, add_known};
 use models::{Lane, Limits, ModelRef, ModelUse, Prices, ProviderSpec, context_window, longest_reply};
 use sessions::transcript::estimate_tokens;
@@ -178,8 +178,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     /// Steps that an answer is expected to take after its first one; none where it cannot search.
     fn later_steps(&mut self, answerer: &Answerer) -> f64 {
         let Some(recovery) = &answerer.recovery else { return 0.0 };
-        let steps = self.past().steps.get(&*answerer.name.0).copied().filter(|steps| steps.first > 0.0);
-        steps.map_or(1.0, |steps| steps.later / steps.first).min(f64::from(recovery.calls))
+        let steps = self.past().steps.get(&*answerer.name.0).copied().filter(|[first, _]| *first > 0.0);
+        steps.map_or(1.0, |[first, later]| later / first).min(f64::from(recovery.calls))
     }
 
     /// Adds cells of a stage whose input waits for this stale action.
@@ -199,7 +199,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
 
     /// Adds the later steps of open-book answers that are blocked.
     fn add_blocked_steps(&mut self, cells: u64, action: &Action) {
-        let answerers = self.readers(&action.task);
+        let answerers = self.answerers(&action.task);
         let cells = cells as f64 / answerers.len().max(1) as f64;
         for answerer in answerers.into_iter().filter(|answerer| answerer.model.is_asked()) {
             let Some(recovery) = &answerer.recovery else { continue };
@@ -333,11 +333,11 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         judges.iter().filter(|judge| judge.model.reference == *model).map(|judge| judge.attempts).max().unwrap_or(1)
     }
 
-    /// The answerers that read the contexts of the task's method.
-    fn readers(&self, task: &Task) -> Vec<&'w Answerer> {
+    /// The answerers that answer from the contexts of the task's method.
+    fn answerers(&self, task: &Task) -> Vec<&'w Answerer> {
         let method = task.compression().map(|cell| cell.chain.method);
-        let readers = method.and_then(|method| self.pipeline.method_answerers.get(method.0)).into_iter().flatten();
-        readers.map(|answerer| self.pipeline.answerer(*answerer)).collect()
+        let indices = method.and_then(|method| self.pipeline.method_answerers.get(method.0)).into_iter().flatten();
+        indices.map(|answerer| self.pipeline.answerer(*answerer)).collect()
     }
 
     /// The models to which cells of a stage below `task` are sent, each with its share of the cells.
@@ -346,13 +346,13 @@ impl<'w, L: Lookup> Estimator<'w, L> {
             StageName::Probes | StageName::Compress => {
                 task.method(self.pipeline).and_then(|method| method.strategy.model()).into_iter().collect()
             }
-            StageName::Answer => self.readers(task).into_iter().map(|answerer| &answerer.model).collect(),
+            StageName::Answer => self.answerers(task).into_iter().map(|answerer| &answerer.model).collect(),
             StageName::Judge | StageName::Selftest | StageName::Regrade => {
                 self.pipeline.judges.iter().map(|judge| &judge.model).collect()
             }
         };
         let share = 1.0 / models.len().max(1) as f64;
-        asked_models(models.into_iter()).map(|model| (model.clone(), share)).collect()
+        models.into_iter().filter(|model| model.is_asked()).map(|model| (model.clone(), share)).collect()
     }
 
     /// The size of a request, from the counts of its parts: exact where the cache counted them.
@@ -474,15 +474,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
 struct PastCalls {
     /// The sums of the calls, by stage and model as asked.
     calls: HashMap<(StageName, String), CallSums>,
-    /// The steps of the answers, by answerer.
-    steps: HashMap<String, StepCounts>,
-}
-
-/// Steps of answers.
-#[derive(Clone, Copy, Debug, Default)]
-struct StepCounts {
-    first: f64,
-    later: f64,
+    /// The numbers of first steps and of later steps of answers, by answerer.
+    steps: HashMap<String, [f64; 2]>,
 }
 
 impl PastCalls {
@@ -508,8 +501,7 @@ impl PastCalls {
             let (input, output) = (input.0 as f64, output.0 as f64);
             entry.add(&CallSums { calls: 1.0, input, output, squares: output.powi(2), seconds });
             if let Some((answerer, is_later)) = answerer_and_step(&coordinate) {
-                let steps = past.steps.entry(answerer.to_owned()).or_default();
-                *if is_later { &mut steps.later } else { &mut steps.first } += 1.0;
+                past.steps.entry(answerer.to_owned()).or_default()[usize::from(is_later)] += 1.0;
             }
         }
         past

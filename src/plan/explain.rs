@@ -90,17 +90,8 @@ pub struct Explainer<'l> {
     lines: RefCell<ChangedLocations>,
 }
 
-/// Whether the messages of the fixture are among what has changed.
-pub fn touches_messages(reason: &StaleReason) -> bool {
-    touches(reason, StaleCause::Span)
-}
-
-/// Whether the probe is among what has changed.
-pub fn touches_probe(reason: &StaleReason) -> bool {
-    touches(reason, StaleCause::Probe)
-}
-
-fn touches(reason: &StaleReason, kind: StaleCause) -> bool {
+/// Whether inputs of this kind are among what has changed.
+pub fn has_changed_inputs(reason: &StaleReason, kind: StaleCause) -> bool {
     let StaleReason::Changed(changes) = reason else { return false };
     changes.iter().any(|change| role(&change.part) == InputRole::Of(kind))
 }
@@ -252,7 +243,7 @@ fn is_nothing(change: &InputChange) -> bool {
 fn is_composed(part: &str, changes: &[InputChange]) -> bool {
     let pieces: &[&str] = match part {
         "transcript" => &["previous output", "span"],
-        "context" => &["kept", "tail"],
+        "context" => &["kept", "tail", "found"],
         _ => &[],
     };
     changes.iter().any(|change| pieces.contains(&change.part.as_str()))
@@ -264,17 +255,20 @@ fn role(part: &str) -> InputRole {
         "endpoint" | "model" => InputRole::Of(StaleCause::Model),
         "system rubric" | "criteria" | "output schema" => InputRole::Criteria,
         "instructions" => InputRole::Skeleton,
-        "previous_summary" | "previous output" | "previous" | "context" | "kept" | "answer" => {
-            InputRole::Of(StaleCause::Upstream)
-        }
+        "previous_summary" | "previous output" | "previous" | "context" | "kept" | "answer" | "found" | "query"
+        | "archive" => InputRole::Of(StaleCause::Upstream),
         "transcript" | "span" | "prefix" | "messages" | "tail" | "fixture_model" | "context_length" => {
             InputRole::Of(StaleCause::Span)
         }
         "question" | "ground truth" => InputRole::Of(StaleCause::Probe),
         "request" | "stdin" | "sections" | "repetition" => InputRole::Derived,
         _ => match part.split_once(' ') {
+            // A turn of the searches, by its index; a prompt has a name.
+            Some(("user" | "assistant", turn)) if turn.bytes().all(|byte| byte.is_ascii_digit()) => {
+                InputRole::Of(StaleCause::Upstream)
+            }
             Some(("user" | "system" | "assistant", _)) => InputRole::Skeleton,
-            Some(("items", _)) => InputRole::Of(StaleCause::Upstream),
+            Some(("items" | "reply" | "results", _)) => InputRole::Of(StaleCause::Upstream),
             Some(("messages", _)) => InputRole::Of(StaleCause::Span),
             Some(("file", _)) => InputRole::Of(StaleCause::CommandFile),
             Some(("module" | "package", _)) => InputRole::Of(StaleCause::Module),
@@ -302,8 +296,10 @@ fn words(kind: StaleCause, change: &InputChange, current: &CurrentSources<'_>) -
             (Some(path), _) => path.to_owned(),
             (None, name) => values(&say!("package {}", "软件包 {}", name.unwrap_or(part)), change),
         },
-        StaleCause::Upstream => match part.split_once(' ') {
-            Some(("items", _)) => word("previous compaction", "前一次压缩").to_owned(),
+        StaleCause::Upstream => match part.split_once(' ').map_or(part, |(kind, _)| kind) {
+            "items" => word("previous compaction", "前一次压缩").to_owned(),
+            "reply" | "assistant" => word("earlier reply", "先前的回复").to_owned(),
+            "found" | "results" | "user" => word("search results", "检索结果").to_owned(),
             _ => part.replace('_', " "),
         },
         _ => values(if part == "rule" { "strategy" } else { part }, change),

@@ -8,12 +8,11 @@ use super::cost_estimate::{CostEstimate, WorstCase};
 use super::estimate::{Estimates, Estimator, StageDuration, TooLong};
 use super::explain::{Explainer, StaleCause};
 use super::frontier::Frontier;
-use super::outputs::{OutputUnavailable, read_entry};
 use super::prepare::{Action, PrepareError, Preparer};
 use super::recovery::follow;
 use super::sources::CurrentSources;
 use super::status::{ActionStatus, cache_coordinate, look_up, reason};
-use super::task::{Resolved, Task, TaskOutcome};
+use super::task::TaskOutcome;
 use crate::action::{ActionKey, Digest, StageName};
 use crate::entries::Refresh;
 use crate::pipeline::MatrixCounts;
@@ -141,26 +140,22 @@ impl<L: Lookup> ForecastWalk<'_, L> {
         let mut frontier = Frontier::new(&self.preparer);
         while let Some(task) = frontier.next_ready() {
             let action = self.preparer.prepare(&task)?;
-            let Some(outcome) = self.count(&action) else {
-                frontier.resolve(&task, TaskOutcome::Unresolved);
-                continue;
-            };
+            let outcome = self.count(&action);
             let blocked = frontier.resolve(&task, outcome);
             self.block(&action, blocked);
         }
         Ok(())
     }
 
-    /// Counts an action. Returns its outcome, as far as the cache has it; `None` for a cached answer that fails its cell,
-    /// so that it is graded in no run.
-    fn count(&mut self, action: &Action) -> Option<TaskOutcome> {
+    /// Counts an action. Returns its outcome, as far as the cache has it.
+    fn count(&mut self, action: &Action) -> TaskOutcome {
         let stage = action.task.stage();
         self.stage(stage).cells += u64::from(stage == StageName::Selftest);
         let is_new = self.seen.insert(action.key);
         let status = look_up(self.lookup, &self.preparer, action, self.assumptions.refresh);
         // An output that cannot be read is made again by a run.
         if let ActionStatus::Cached { resolved, record, .. } = status
-            && let Ok(outcome) = self.cached_outcome(&action.task, resolved)
+            && let Ok(outcome) = follow(self.lookup, &self.preparer, &action.task, resolved, None)
         {
             if is_new {
                 self.count_cached(stage, &record);
@@ -175,17 +170,7 @@ impl<L: Lookup> ForecastWalk<'_, L> {
             self.count_stale(action);
             self.estimator.add_later_steps(action);
         }
-        Some(TaskOutcome::Unresolved)
-    }
-
-    /// What follows from a cached output; `None` if it is an answer that fails its cell.
-    fn cached_outcome(&self, task: &Task, resolved: Resolved) -> Result<Option<TaskOutcome>, OutputUnavailable> {
-        let is_rejected = task.fails_truncated(self.preparer.pipeline())
-            && read_entry(self.lookup, &self.preparer, task, resolved.key)?.is_truncated();
-        if is_rejected {
-            return Ok(None);
-        }
-        follow(self.lookup, &self.preparer, task, resolved, None).map(Some)
+        TaskOutcome::Unresolved
     }
 
     fn count_cached(&mut self, stage: StageName, record: &Record) {

@@ -163,7 +163,7 @@ impl<'p> Frontier<'p> {
                 self.resolve_context(task, context);
                 MatrixCounts::default()
             }
-            TaskOutcome::Unresolved | TaskOutcome::Searched(_) => {
+            TaskOutcome::Unresolved | TaskOutcome::Searched(_) | TaskOutcome::Rejected => {
                 if !self.matrix.keeps_state(task.cell.chain.method) {
                     self.push_next(task, None);
                 }
@@ -231,6 +231,7 @@ impl<'p> Frontier<'p> {
                 self.ready.push(Task::Answer(AnswerTask { exchange, ..task.clone() }));
                 return MatrixCounts::default();
             }
+            TaskOutcome::Rejected => return MatrixCounts::default(),
             TaskOutcome::Unresolved => {
                 return MatrixCounts { judge: judgements.count() as u64, ..MatrixCounts::default() };
             }

@@ -23,7 +23,7 @@ mod forecast;
 
 pub use cost_estimate::{BatchedEstimate, CostEstimate, WorstCase};
 pub use estimate::{StageDuration, TooLong, USUAL_LATENCY};
-pub use explain::{Explainer, StaleCause, StaleExplanation, touches_messages, touches_probe};
+pub use explain::{Explainer, StaleCause, StaleExplanation, has_changed_inputs};
 pub use forecast::{Assumptions, Forecast, ReasonGroup, StageForecast, forecast};
 pub use frontier::Frontier;
 pub use lines::{DiffSide, Hunk, changed_lines, changed_places, hunks};
@@ -31,7 +31,7 @@ pub use modules::{MadeOutput, changes_since, made_output};
 pub use outputs::{LoadedContext, OutputCache, OutputUnavailable, ReportedModels};
 pub use prepare::{Action, PrepareError, Preparer, probe_of};
 pub use reach::{ReachableEntries, reachable};
-pub use reading::{Output, PARSER_VERSION, RawBody, Unreadable, read_output, read_reply};
+pub use reading::{Output, PARSER_VERSION, Unreadable, read_output, read_reply};
 pub use recovery::follow;
 pub use side_tasks::{
     AnswerToRegrade, asking_without_context, generation, regrading, regradings, selftest_actions, selftest_grades,

@@ -15,11 +15,11 @@ use bytes::Bytes;
 use super::prepare::Action;
 use crate::action::{
     ActionKey, Digest, INPUTS_FROM, InputChange, InputPart, Inputs, Modules, Program, Sources, Stage, Work,
-    module_path, package_input, package_name,
+    module_path, package_name,
 };
 use crate::compress::{CommandSpec, CompressFault, split_modules};
 use crate::entries::{BodyFormat, EntryLookup, EntryMeta, EntryRecord};
-use crate::pipeline::{ModuleFault, Pipeline, TakenModules};
+use crate::pipeline::{ModuleFault, Pipeline};
 use store::cache::{Lookup, Record};
 
 /// Whether an action has the key of its declared inputs alone, under which no output is stored.
@@ -160,14 +160,13 @@ pub fn made_output(
         Ok(split) => split,
         Err(fault) => return Ok(MadeOutput { fault: Some(fault), ..plain }),
     };
-    let TakenModules { modules, package_files } = match pipeline.module_files.take(spec, &listed, started) {
+    let (modules, sources) = match pipeline.module_files.take(spec, &listed, started) {
         Ok(taken) => taken,
         Err(fault @ ModuleFault::Changed(_)) => return Err(fault),
         Err(fault) => return Ok(MadeOutput { fault: Some(CompressFault::Modules(fault.to_string())), ..plain }),
     };
     let work = Work::Execute(Program { modules: Modules::Loaded(Arc::new(modules)), ..program.clone() });
     let key = Inputs::key_of(action.stage, action.repetition, &work);
-    let sources = package_files.into_iter().map(|(name, file)| (package_input(&name).into(), file)).collect();
     let action = Action { key, work, ..action.clone() };
-    Ok(MadeOutput { action, stdout: stdout.into(), sources: Sources(sources), fault: None })
+    Ok(MadeOutput { action, stdout: stdout.into(), sources, fault: None })
 }

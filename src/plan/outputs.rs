@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::prepare::Preparer;
-use super::reading::{Output, RawBody, Unreadable, read_output};
+use super::reading::{Output, Unreadable, read_output};
 use super::task::{ResolvedContext, Task};
 use crate::action::{ActionKey, Digest};
 use crate::answer::Answer;
@@ -131,8 +131,7 @@ pub(super) fn read_entry<L: Lookup>(
     key: ActionKey,
 ) -> Result<Output, OutputUnavailable> {
     let record = lookup.find(&key).ok_or(OutputUnavailable::Gone(key))?;
-    let bytes = lookup.body(&record)?;
-    Ok(read_output(preparer, task, RawBody { format: record.body_format(), bytes: &bytes })?)
+    Ok(read_output(preparer, task, record.body_format(), &lookup.body(&record)?)?)
 }
 
 /// Why an output that the cache had cannot be read.
@@ -145,7 +144,7 @@ pub enum OutputUnavailable {
     /// Its body no longer reads.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// No input has that name.
+    /// No input of the action has this digest.
     #[error("{}", say!("the output {_0:?} belongs to no input of this action", "输出 {_0:?} 不属于该动作的任何输入"))]
     Unnamed(Digest),
     /// The row that was made from it cannot be written.
@@ -231,17 +230,6 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
         }
     }
 
-    /// Whether an output is an answer that the token limit cut off.
-    ///
-    /// # Errors
-    /// As [`OutputCache::context`].
-    pub fn is_truncated(&self, task: &Task, key: &ActionKey) -> Result<bool, OutputUnavailable> {
-        if let Some(answer) = self.answers.borrow().get(key) {
-            return Ok(answer.truncated);
-        }
-        Ok(self.read(task, key)?.is_truncated())
-    }
-
     /// Reads the output of a task's action from the store.
     ///
     /// # Errors
@@ -256,8 +244,7 @@ impl<'e, S: Lookup> OutputCache<'e, S> {
     /// # Errors
     /// As [`OutputCache::context`].
     pub fn read_record(&self, task: &Task, record: &Record) -> Result<Output, OutputUnavailable> {
-        let body = self.body(record)?;
-        Ok(read_output(&self.preparer, task, RawBody { format: record.body_format(), bytes: &body })?)
+        Ok(read_output(&self.preparer, task, record.body_format(), &self.body(record)?)?)
     }
 
     /// The body of a record; notes the model that replied.

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use crate::action::{ActionKey, InputValue, Inputs, ModelRequest, Repetition, RequestTurn, Stage, Work};
 use crate::answer::{self, AnswerFault, AnswerInput};
-use crate::compress::{self, CompressInput, SessionInput};
-use crate::judge::{CriterionId, GroundTruthRef, JudgeQuestion, JudgeSpec};
+use crate::compress::{self, CompressInput};
+use crate::judge::{CriterionId, GroundTruth, JudgeQuestion, JudgeSpec};
 use crate::pipeline::{AnswerCell, JudgeIx, Matrix, Pipeline, TailMode};
 use crate::probe::Probe;
 use models::Operation;
@@ -128,16 +128,13 @@ impl<'p> Preparer<'p> {
         let method = self.pipeline.method(task.cell.chain.method);
         let fixture = &task.texts.loaded().fixture;
         let repetition = self.matrix.compress_repetition(&task.cell);
-        let session = SessionInput {
+        let kept = task.texts.kept(method, task.cell.point);
+        let span = kept.as_ref().map_or_else(|| task.texts.span(task.cell.point), |kept| kept.span.clone());
+        let input = CompressInput {
             system: fixture.system(),
             tools: &task.texts.tools(),
             offer: task.texts.tool_offer(),
             run: repetition.compress,
-        };
-        let kept = task.texts.kept(method, task.cell.point);
-        let span = kept.as_ref().map_or_else(|| task.texts.span(task.cell.point), |kept| kept.span.clone());
-        let input = CompressInput {
-            session,
             kept: kept.as_deref(),
             span: &span,
             prefix: &task.texts.prefix(task.cell.point),
@@ -166,8 +163,8 @@ impl<'p> Preparer<'p> {
         };
         let work = answer::prepare(self.pipeline.answerer(cell.answerer), &input)?;
         let command = task.recovery(self.pipeline).and_then(|recovery| recovery.command.as_ref());
-        let is_fixed = matches!(work, Work::Execute(_)) && command.is_some_and(|command| command.deterministic);
-        let repetition = if is_fixed { Repetition::NONE } else { self.matrix.answer_repetition(cell) };
+        let is_deterministic = matches!(work, Work::Execute(_)) && command.is_some_and(|command| command.deterministic);
+        let repetition = if is_deterministic { Repetition::NONE } else { self.matrix.answer_repetition(cell) };
         Ok((Stage::Answer, repetition, work))
     }
 
@@ -213,7 +210,7 @@ fn generate(task: &GenerationTask) -> Parts {
 pub(super) fn question_about(pipeline: &Pipeline, probe: &Probe, judge: JudgeIx) -> JudgeQuestion {
     let settings = &pipeline.settings;
     let criteria = pipeline.rubric.criteria_for(probe.kind, settings.rubric_scope);
-    let truth = GroundTruthRef::from_probe(probe);
+    let truth = GroundTruth::from_probe(probe, settings.locale);
     JudgeQuestion::new(&probe.question, truth, &criteria, settings.locale, pipeline.judge(judge).prompts())
 }
 

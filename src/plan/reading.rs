@@ -79,22 +79,20 @@ pub enum Unreadable {
     Place(#[from] PrepareError),
 }
 
-/// A body as it is stored.
-#[derive(Clone, Copy, Debug)]
-pub struct RawBody<'b> {
-    pub format: BodyFormat,
-    pub bytes: &'b [u8],
-}
-
 /// Reads the body that the action of a task produced.
-pub fn read_output(preparer: &Preparer<'_>, task: &Task, body: RawBody<'_>) -> Result<Output, Unreadable> {
-    match (body.format, task) {
+pub fn read_output(
+    preparer: &Preparer<'_>,
+    task: &Task,
+    format: BodyFormat,
+    body: &[u8],
+) -> Result<Output, Unreadable> {
+    match (format, task) {
         (BodyFormat::Reply(dialect), _) => {
-            let reply = models::read(dialect, operation(preparer, task), body.bytes, None)?;
+            let reply = models::read(dialect, operation(preparer, task), body, None)?;
             read_reply(preparer, task, dialect, &reply)
         }
-        (BodyFormat::Local, Task::Compress(task)) => read_context(preparer, task, CompressOutput::Bytes(body.bytes)),
-        (BodyFormat::Local, Task::Answer(task)) => read_excerpts(preparer, task, body.bytes),
+        (BodyFormat::Local, Task::Compress(task)) => read_context(preparer, task, CompressOutput::Bytes(body)),
+        (BodyFormat::Local, Task::Answer(task)) => read_excerpts(preparer, task, body),
         (BodyFormat::Local | BodyFormat::Unknown, _) => {
             Err(ReadFault::Malformed(word("no model's reply", "不是模型的回复").to_owned()).into())
         }

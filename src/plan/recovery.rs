@@ -1,5 +1,6 @@
-//! What follows from an output: an answer goes to its judges; a step that asks for searches goes on with what they
-//! return. Only this file runs the built-in search, for everything that walks the matrix.
+//! What follows from an output: an answer goes to its judges, unless it was cut off and must not be graded; a step that
+//! asks for searches goes on with what they return. Only this file runs the built-in search, for everything that walks the
+//! matrix.
 
 use std::rc::Rc;
 
@@ -8,13 +9,13 @@ use super::prepare::Preparer;
 use super::reading::Output;
 use super::task::{AnswerTask, Resolved, ResolvedContext, Task, TaskOutcome};
 use super::texts::OwnArchive;
-use crate::answer::{Excerpt, Exchange, Recovery};
+use crate::answer::{Answerer, Excerpt, Exchange, Recovery, TruncatedReplies};
 use crate::search::excerpt;
 use sessions::transcript::{Message, estimate_tokens};
 use store::cache::Lookup;
 
 /// What follows from the output of a task. `output` is that output if it was just read; otherwise it is read, but only
-/// if the answerer may search.
+/// if the answerer may search or fails truncated answers.
 ///
 /// # Errors
 /// An output, or the context of the answer, that the cache does not have any more.
@@ -26,7 +27,11 @@ pub fn follow<L: Lookup>(
     output: Option<&Output>,
 ) -> Result<TaskOutcome, OutputUnavailable> {
     let Task::Answer(answer) = task else { return Ok(TaskOutcome::Resolved(resolved)) };
-    let Some(recovery) = answer.recovery(preparer.pipeline()) else { return Ok(TaskOutcome::Resolved(resolved)) };
+    let Answerer { recovery, truncated_replies, .. } = preparer.pipeline().answerer(answer.cell.answerer);
+    let fails_truncated = *truncated_replies == TruncatedReplies::Fail;
+    if recovery.is_none() && !fails_truncated {
+        return Ok(TaskOutcome::Resolved(resolved));
+    }
     let read;
     let output = match output {
         Some(output) => output,
@@ -35,6 +40,10 @@ pub fn follow<L: Lookup>(
             &read
         }
     };
+    if fails_truncated && output.is_truncated() {
+        return Ok(TaskOutcome::Rejected);
+    }
+    let Some(recovery) = recovery else { return Ok(TaskOutcome::Resolved(resolved)) };
     let exchange = match output {
         Output::Search(request) => answer.exchange.after(resolved.key, resolved.cost, request.clone()),
         Output::Excerpts(found) => {

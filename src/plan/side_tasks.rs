@@ -51,7 +51,8 @@ fn selftest(pipeline: &Pipeline, judge: JudgeIx, case: &Case) -> Task {
     let (settings, spec) = (&pipeline.settings, pipeline.judge(judge));
     // An id that the rubric does not have is found where the action is prepared.
     let criteria = case.criteria_in(&pipeline.rubric, settings.rubric_scope);
-    let question = JudgeQuestion::new(&case.question, case.truth(), &criteria, settings.locale, spec.prompts());
+    let truth = case.ground_truth(settings.locale);
+    let question = JudgeQuestion::new(&case.question, truth, &criteria, settings.locale, spec.prompts());
     Task::Selftest(SelftestTask { judge, case: case.id.clone(), question: Rc::new(question) })
 }
 

@@ -9,7 +9,7 @@ use store::cache::{EntryStatus, Lookup, Record, RemovalReason};
 
 use super::modules::{changes_since, find_fitting, find_nearest, has_unknown_modules};
 use super::prepare::{Action, Preparer};
-use super::reading::{Output, PARSER_VERSION, RawBody, read_output};
+use super::reading::{Output, PARSER_VERSION, read_output};
 use super::task::{Resolved, Task};
 
 /// Why an action must be executed.
@@ -107,8 +107,8 @@ fn reread<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, task: &Task, record: R
     if matches!(&record.status, EntryStatus::Malformed { parser: PARSER_VERSION, .. }) {
         return ActionStatus::Stale;
     }
-    let Ok(bytes) = lookup.body(&record) else { return ActionStatus::Stale };
-    match read_output(preparer, task, RawBody { format: record.body_format(), bytes: &bytes }) {
+    let Ok(body) = lookup.body(&record) else { return ActionStatus::Stale };
+    match read_output(preparer, task, record.body_format(), &body) {
         Ok(output) => {
             let resolved = Resolved { key: record.key, out: output.digest(), cost: record.cost, unchanged: false };
             ActionStatus::Cached { resolved, record, reread: Some(Box::new(output)) }
@@ -197,7 +197,7 @@ pub fn cache_coordinate(place: &Place, repetition: Repetition) -> EntryCoordinat
         }
         Place::Generation { fixture, point, probe } => {
             let (fixture, point) = (Some(fixture.clone()), Some(*point));
-            let probe = probe.as_ref().map(|probe| format!("floor/{probe}"));
+            let probe = probe.as_ref().map(|probe| format!("without-context/{probe}"));
             EntryCoordinate { fixture, point, probe, repetition, ..EntryCoordinate::default() }
         }
     }

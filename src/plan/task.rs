@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::texts::{FixtureTexts, OwnArchive};
 use crate::action::{ActionKey, Digest, StageName, Work};
-use crate::answer::{Archive, Exchange, Recovery, TruncatedReplies};
+use crate::answer::{Archive, Exchange, Recovery};
 use crate::compress::{self, ContextRef, Method};
 use crate::judge::{CaseId, JudgeQuestion};
 use crate::pipeline::{
@@ -224,12 +224,6 @@ impl Task {
         u32::try_from(uses).unwrap_or(u32::MAX)
     }
 
-    /// Whether an answer that the token limit cut off fails its cell, because its answerer says so.
-    pub fn fails_truncated(&self, pipeline: &Pipeline) -> bool {
-        let Task::Answer(task) = self else { return false };
-        pipeline.answerer(task.cell.answerer).truncated_replies == TruncatedReplies::Fail
-    }
-
     /// Where it is, in names.
     pub fn place(&self, pipeline: &Pipeline) -> Place {
         match self {
@@ -310,6 +304,8 @@ pub enum TaskOutcome {
     Resolved(Resolved),
     /// A step of an open-book answer asked for searches, or made one: the next step follows.
     Searched(Rc<Exchange>),
+    /// The token limit cut an answer off, and its answerer says that such answers fail: no run grades it.
+    Rejected,
     /// It has no output: it failed, or is not to be computed now.
     Unresolved,
 }

@@ -1,12 +1,12 @@
 //! The texts that prompts are made of.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::action::InputValue;
-use crate::compress::{Kept, KeptByShape, Method, SpanText};
+use crate::compress::{Kept, Method, Shape, SpanText};
 use crate::judge::JudgeQuestion;
 use crate::pipeline::{Chain, FixtureIx, InjectionIx, JudgeIx, LoadedFixture, PointIx, ProbeIx};
 use crate::search::SearchIndex;
@@ -35,7 +35,8 @@ struct PointTexts {
     prefix: OnceCell<SpanText>,
     tail: OnceCell<SpanText>,
     is_worth_warming: OnceCell<bool>,
-    kept: RefCell<KeptByShape>,
+    /// The cuts of the history by shape: methods of the same shape share them.
+    kept: RefCell<BTreeMap<Shape, Rc<Kept>>>,
 }
 
 /// What a method wrote to be searched in place of the messages that it replaced.

@@ -102,8 +102,8 @@ impl BankText {
         self.replace_range(place.probe.clone(), &json)
     }
 
-    /// The bank in which `form` is the first spelling of a fact of this probe. `is_literal` tells that all facts have
-    /// such a form now, so that they are no longer paraphrases.
+    /// The bank in which `form` is the first spelling of a fact of this probe. `is_literal` says whether all facts
+    /// have such a form now, so that they are no longer paraphrases.
     ///
     /// # Errors
     /// The text cannot be read again, which would be a mistake of this program.

@@ -1,24 +1,24 @@
 //! Questions about choices: what was rejected, why something is so, what was demanded.
 
 use super::ProbeType;
-use super::clues::{ProbeSources, candidate, gap};
 use super::generate::ProbeCandidate;
 use super::phrases::{clause, is_balanced, statement, terms};
+use super::sources::{ProbeSources, candidate, gap};
 use base::locale::Locale;
 
 /// Questions about what was decided, the better ones first.
-pub(super) fn decisions(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
-    let sentences = clues.decisions.iter().rev().chain(clues.findings.iter().rev());
-    let parted =
+pub(super) fn decisions(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+    let sentences = sources.decisions.iter().rev().chain(sources.findings.iter().rev());
+    let split =
         sentences.filter_map(move |sentence| alternative(sentence, locale).or_else(|| reason(sentence, locale)));
-    let topics = clues.decisions.iter().rev().filter_map(move |sentence| choice(sentence, locale));
+    let choices = sources.decisions.iter().rev().filter_map(move |sentence| choice(sentence, locale));
     let words = ["The user demanded this", "用户提出过这一要求"];
     let demands =
-        clues.demands.iter().rev().filter_map(move |sentence| gap(ProbeType::Decision, sentence, locale, words));
+        sources.demands.iter().rev().filter_map(move |sentence| gap(ProbeType::Decision, sentence, locale, words));
     let words = ["The agent gave this reason", "代理给出过这一理由"];
-    let reasons = clues.findings.iter().rev().filter(|sentence| gives_reason(sentence));
+    let reasons = sources.findings.iter().rev().filter(|sentence| gives_reason(sentence));
     let reasons = reasons.filter_map(move |sentence| gap(ProbeType::Decision, sentence, locale, words));
-    parted.chain(topics).chain(demands).chain(reasons)
+    split.chain(choices).chain(demands).chain(reasons)
 }
 
 /// Whether a sentence says why.
@@ -106,8 +106,8 @@ mod tests {
     use crate::probe::{ProbeCandidate, propose_candidates};
 
     fn decided(sentence: &str, locale: Locale) -> ProbeCandidate {
-        let clues = ProbeSources { decisions: vec![sentence.to_owned()], ..ProbeSources::default() };
-        propose_candidates(&clues, locale).into_iter().next().expect(sentence)
+        let sources = ProbeSources { decisions: vec![sentence.to_owned()], ..ProbeSources::default() };
+        propose_candidates(&sources, locale).into_iter().next().expect(sentence)
     }
 
     #[test]

@@ -7,19 +7,19 @@ mod bank_file;
 mod check;
 mod generate;
 mod phrases;
-mod clues;
+mod sources;
 mod decisions;
 mod propose;
 
 pub use bank_edit::BankText;
 pub use bank_file::{ParsedBank, ProbePlaces};
 pub use check::{BankFinding, FindingKind, check_bank, probes_per_point, recommended_probes};
-pub use clues::ProbeSources;
 pub use generate::{
     CandidateVerdicts, GENERATION_VARIABLES, ProbeCandidate, RejectionReason, generation_schema, generation_template,
     generation_work, read_candidates, verify,
 };
 pub use propose::propose_candidates;
+pub use sources::ProbeSources;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};

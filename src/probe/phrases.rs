@@ -31,7 +31,7 @@ fn push_new(terms: &mut Vec<String>, term: &str) {
 fn is_name(word: &str) -> bool {
     let has_inner_mark = word.chars().skip(1).any(|c| matches!(c, '_' | '/' | '.') || c.is_ascii_uppercase());
     let digits = word.chars().filter(char::is_ascii_digit).count();
-    // A scheme, an abbreviation, a word in capitals for the sake of loudness, two words of which either will do.
+    // Not names: URLs, abbreviations such as `e.g`, words in capitals for emphasis, alternatives such as `keep/discard`.
     let shout = word.chars().all(|c| c.is_ascii_uppercase());
     let short = word.len() < 6 && word.contains('.') && digits == 0;
     let either = word.matches('/').count() == 1 && !word.contains(['.', '_', '-']) && !word.starts_with('/');

@@ -1,13 +1,13 @@
-//! Candidates by rule, for a bank that is begun without a model: questions about what an index of the span names.
+//! Candidates for a bank that is begun without a model: questions about what rules find in the span.
 //!
 //! Within a type the better questions come first: what a person would ask, then gaps in sentences, then where the work
 //! stood.
 
 use super::ProbeType;
-use super::clues::{ProbeSources, candidate, gap};
 use super::decisions::{decisions, gives_reason};
 use super::generate::ProbeCandidate;
 use super::phrases::{is_project_file, is_topic, is_whole_command, short_path, statement, terms};
+use super::sources::{ProbeSources, candidate, gap};
 use base::locale::Locale;
 
 /// The most files that one question asks for.
@@ -17,27 +17,29 @@ const MAX_LINE: usize = 160;
 /// The most candidates of one type: more would all be surplus.
 const MOST_OF_ONE_TYPE: usize = 8;
 
-/// Writes candidates of all types that the clues allow. They still have to be verified.
-pub fn propose_candidates(clues: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
-    let recall = failures(clues, locale).chain(values(clues, locale)).chain(findings(clues, locale));
+/// Writes candidates of all types that the sources allow. They still have to be verified.
+pub fn propose_candidates(sources: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
+    let recall = failures(sources, locale).chain(values(sources, locale)).chain(findings(sources, locale));
     let mut candidates: Vec<ProbeCandidate> = recall.take(MOST_OF_ONE_TYPE).collect();
-    candidates.extend(files(clues, locale).into_iter().chain(changes(clues, locale)).take(MOST_OF_ONE_TYPE));
-    candidates.extend(decisions(clues, locale).take(MOST_OF_ONE_TYPE));
-    candidates.extend(continuations(clues, locale).take(MOST_OF_ONE_TYPE));
+    candidates.extend(files(sources, locale).into_iter().chain(changes(sources, locale)).take(MOST_OF_ONE_TYPE));
+    candidates.extend(decisions(sources, locale).take(MOST_OF_ONE_TYPE));
+    candidates.extend(continuations(sources, locale).take(MOST_OF_ONE_TYPE));
     candidates
 }
 
-fn failures(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
-    clues.failures.iter().rev().filter(|(command, _)| is_whole_command(command)).filter_map(move |(command, lines)| {
-        let line = lines
-            .last()
-            .filter(|line| line.chars().count() <= MAX_LINE && !line.ends_with(['…', ',', '{', '(', ';']))?;
-        let question = locale.pick(
-            format!("With which exact error message did `{command}` fail?"),
-            format!("`{command}` 失败时的确切报错信息是什么？"),
-        );
-        Some(candidate(ProbeType::Recall, question, vec![line.clone()], line))
-    })
+fn failures(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+    sources.failures.iter().rev().filter(|(command, _)| is_whole_command(command)).filter_map(
+        move |(command, lines)| {
+            let line = lines
+                .last()
+                .filter(|line| line.chars().count() <= MAX_LINE && !line.ends_with(['…', ',', '{', '(', ';']))?;
+            let question = locale.pick(
+                format!("With which exact error message did `{command}` fail?"),
+                format!("`{command}` 失败时的确切报错信息是什么？"),
+            );
+            Some(candidate(ProbeType::Recall, question, vec![line.clone()], line))
+        },
+    )
 }
 
 /// Whether the value is a number or a path and the key is a name: prose has colons, too.
@@ -50,16 +52,16 @@ fn is_setting(key: &str, value: &str) -> bool {
     is_name && !is_file && !key.starts_with("http") && key != "localhost" && (number || path)
 }
 
-fn values(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
-    clues.values.iter().rev().filter(|(key, value)| is_setting(key, value)).map(move |(key, value)| {
+fn values(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+    sources.values.iter().rev().filter(|(key, value)| is_setting(key, value)).map(move |(key, value)| {
         let question = locale.pick(format!("What is `{key}` set to by now?"), format!("`{key}` 目前的值是什么？"));
         candidate(ProbeType::Recall, question, vec![value.clone()], &format!("{key} = {value}"))
     })
 }
 
-fn findings(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+fn findings(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
     let words = ["The agent found this", "代理曾得出这一结论"];
-    clues
+    sources
         .findings
         .iter()
         .rev()
@@ -71,13 +73,13 @@ fn project_files<'p>(paths: impl Iterator<Item = &'p String>) -> Vec<String> {
     paths.filter(|path| is_project_file(path)).cloned().collect()
 }
 
-fn files(clues: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
-    let modified = project_files(clues.modified.iter().map(|(path, _)| path));
-    let changed: Vec<&String> = clues.created.iter().chain(&modified).collect();
-    let read = project_files(clues.read.iter().filter(|path| !changed.iter().any(|known| is_same(known, path))));
+fn files(sources: &ProbeSources, locale: Locale) -> Vec<ProbeCandidate> {
+    let modified = project_files(sources.modified.iter().map(|(path, _)| path));
+    let changed: Vec<&String> = sources.created.iter().chain(&modified).collect();
+    let read = project_files(sources.read.iter().filter(|path| !changed.iter().any(|known| is_same(known, path))));
     let lists = [
         (
-            project_files(clues.created.iter()),
+            project_files(sources.created.iter()),
             [
                 ["Which files were created?", "Which files were created last?"],
                 ["新建了哪些文件？", "最后新建了哪些文件？"],
@@ -116,8 +118,8 @@ fn file_list(
 }
 
 /// Questions about what was changed in each file.
-fn changes(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
-    clues.modified.iter().rev().filter(|(path, _)| is_project_file(path)).filter_map(move |(path, details)| {
+fn changes(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+    sources.modified.iter().rev().filter(|(path, _)| is_project_file(path)).filter_map(move |(path, details)| {
         let mut facts: Vec<String> =
             details.iter().filter_map(|detail| terms(detail).into_iter().next_back()).collect();
         facts.dedup();
@@ -134,14 +136,18 @@ fn is_same(a: &str, b: &str) -> bool {
         || [(a, b), (b, a)].iter().any(|(long, short)| short.strip_prefix('~').is_some_and(|end| long.ends_with(end)))
 }
 
-fn continuations(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
-    let tasks = clues.tasks.iter().rev().filter_map(move |sentence| task(sentence, locale));
-    plan(clues, locale).into_iter().chain(tasks).chain(request(clues, locale)).chain(work_state_probes(clues, locale))
+fn continuations(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+    let tasks = sources.tasks.iter().rev().filter_map(move |sentence| task(sentence, locale));
+    plan(sources, locale)
+        .into_iter()
+        .chain(tasks)
+        .chain(request(sources, locale))
+        .chain(work_state_probes(sources, locale))
 }
 
 /// Asks for the open items of the agent's own plan.
-fn plan(clues: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
-    let open = clues.plan.iter().filter(|item| item.chars().count() <= MAX_LINE);
+fn plan(sources: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
+    let open = sources.plan.iter().filter(|item| item.chars().count() <= MAX_LINE);
     let open: Vec<String> = open.take(3).cloned().collect();
     let question = locale
         .pick(
@@ -189,9 +195,9 @@ fn task(sentence: &str, locale: Locale) -> Option<ProbeCandidate> {
 }
 
 /// Asks for the person's last request.
-fn request(clues: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
+fn request(sources: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
     const SHORT: usize = 60;
-    let asked = clues.request.as_deref()?.trim();
+    let asked = sources.request.as_deref()?.trim();
     let names: Vec<String> = terms(asked).into_iter().take(3).collect();
     let says_enough = asked.split_whitespace().count() > 2 || !asked.is_ascii() && asked.chars().count() > 5;
     let is_phrase = asked.chars().count() <= SHORT && !asked.contains('\n') && says_enough;
@@ -201,13 +207,13 @@ fn request(clues: &ProbeSources, locale: Locale) -> Option<ProbeCandidate> {
 }
 
 /// Asks for the file and the command that the agent worked on last.
-fn work_state_probes(clues: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
-    let changed = clues.modified.iter().map(|(path, _)| path).rev().chain(clues.created.iter().rev());
+fn work_state_probes(sources: &ProbeSources, locale: Locale) -> impl Iterator<Item = ProbeCandidate> {
+    let changed = sources.modified.iter().map(|(path, _)| path).rev().chain(sources.created.iter().rev());
     let file = changed.into_iter().find(|path| is_project_file(path)).map(|path| {
         let question = locale.pick("Which file was the agent changing last?", "代理最后在修改哪个文件？").to_owned();
         candidate(ProbeType::Continuation, question, vec![short_path(path).to_owned()], path)
     });
-    let command = clues.last_command.as_deref().filter(|command| is_whole_command(command)).map(|command| {
+    let command = sources.last_command.as_deref().filter(|command| is_whole_command(command)).map(|command| {
         let question = locale.pick("Which command did the agent run last?", "代理最后运行了哪条命令？").to_owned();
         candidate(ProbeType::Continuation, question, vec![command.to_owned()], command)
     });
@@ -222,7 +228,7 @@ mod tests {
     use sessions::transcript::Point;
     use sessions::transcript::{Message, Role};
 
-    fn clues() -> ProbeSources {
+    fn sources() -> ProbeSources {
         ProbeSources {
             created: vec!["src/export.py".into()],
             modified: vec![("src/app.py".into(), vec!["timeout = 10 → timeout_seconds = 30".into()])],
@@ -250,15 +256,15 @@ mod tests {
     }
 
     fn span() -> Vec<Message> {
-        let clues = clues();
+        let sources = sources();
         let mut lines = vec![
             "src/export.py src/app.py".to_owned(),
             "timeout = 10 → timeout_seconds = 30".into(),
             "max_age = 3600".into(),
         ];
-        lines.extend(clues.failures.iter().flat_map(|(command, lines)| [command.clone(), lines.join("\n")]));
-        let sentences = [clues.decisions, clues.demands, clues.findings, clues.plan, clues.tasks];
-        lines.extend(sentences.into_iter().flatten().chain(clues.request).chain(clues.last_command));
+        lines.extend(sources.failures.iter().flat_map(|(command, lines)| [command.clone(), lines.join("\n")]));
+        let sentences = [sources.decisions, sources.demands, sources.findings, sources.plan, sources.tasks];
+        lines.extend(sentences.into_iter().flatten().chain(sources.request).chain(sources.last_command));
         vec![Message::text(Role::Assistant, lines.join("\n"))]
     }
 
@@ -266,14 +272,14 @@ mod tests {
     fn candidates_of_all_types_hold_against_their_span() {
         for locale in [Locale::En, Locale::Zh] {
             let verified =
-                verify(propose_candidates(&clues(), locale), &History::new(&span()), 0..1, Point(1), 12, &[]);
+                verify(propose_candidates(&sources(), locale), &History::new(&span()), 0..1, Point(1), 12, &[]);
             assert_eq!(verified.missing, [], "{:?}", verified.dropped);
         }
     }
 
     #[test]
     fn questions_read_like_a_persons() {
-        let candidates = propose_candidates(&clues(), Locale::En);
+        let candidates = propose_candidates(&sources(), Locale::En);
         let lines: Vec<String> = candidates
             .iter()
             .map(|c| format!("{}: {} [{}]", c.kind.name(), c.question, c.expected_facts.join(" | ")))
@@ -298,11 +304,11 @@ mod tests {
 
     #[test]
     fn an_alternative_named_in_chinese_is_asked_for_in_chinese() {
-        let clues = ProbeSources {
+        let sources = ProbeSources {
             decisions: vec!["改用 sqlite 而不是 json 文件。".into()],
             ..ProbeSources::default()
         };
-        let candidates = propose_candidates(&clues, Locale::Zh);
+        let candidates = propose_candidates(&sources, Locale::Zh);
         assert_eq!(candidates[0].question, "“改用 sqlite”，当时放弃的另一个方案是什么？");
         assert_eq!(
             (candidates[0].kind, candidates[0].expected_facts.as_slice()),

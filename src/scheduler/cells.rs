@@ -68,14 +68,6 @@ impl<'r, 'e> Cells<'r, 'e> {
         output: Option<Output>,
         stats: &mut RunStats<'_>,
     ) -> Result<(), RunError> {
-        let failure = match self.is_rejected(task, resolved.key, output.as_ref()) {
-            Ok(true) => Some(self.truncation(task, resolved.key)),
-            Ok(false) => None,
-            Err(error) => Some(self.unreadable(task, resolved.key, &error)),
-        };
-        if let Some(failure) = failure {
-            return self.fail(task, &failure, stats);
-        }
         if let Task::Compress(task) = task {
             stats.resolved(StageName::Compress);
             let context = self.frontier.context(task, resolved);
@@ -84,6 +76,7 @@ impl<'r, 'e> Cells<'r, 'e> {
             return Ok(());
         }
         let outcome = match follow(self.executor.store, &self.executor.preparer, task, resolved, output.as_ref()) {
+            Ok(TaskOutcome::Rejected) => return self.fail(task, &self.truncation(task, resolved.key), stats),
             Ok(outcome) => outcome,
             Err(error) => return self.fail(task, &self.unreadable(task, resolved.key, &error), stats),
         };
@@ -101,17 +94,6 @@ impl<'r, 'e> Cells<'r, 'e> {
             stats.emit(&RunEvent::Judged { task, resolved: &resolved, fresh: output.as_ref() })?;
         }
         Ok(())
-    }
-
-    /// Whether an answer was cut off by the token limit, and its answerer treats that as a failure.
-    fn is_rejected(&self, task: &Task, key: ActionKey, output: Option<&Output>) -> Result<bool, OutputUnavailable> {
-        if !task.fails_truncated(self.executor.preparer.pipeline()) {
-            return Ok(false);
-        }
-        match output {
-            Some(output) => Ok(output.is_truncated()),
-            None => self.executor.outputs.is_truncated(task, &key),
-        }
     }
 
     /// The failure of a cell whose answer was cut off. The answer stays in the cache: with another setting it is graded,

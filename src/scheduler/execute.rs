@@ -20,7 +20,7 @@ use crate::compress::{self, CommandSpec, Strategy};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
 use crate::plan::{
     self, Action, CurrentSources, MadeOutput, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer,
-    RawBody, Resolved, Task, Unreadable,
+    Resolved, Task, Unreadable,
 };
 use crate::results::{Blame, FailedAction};
 use crate::stand_in;
@@ -173,7 +173,7 @@ impl Executor<'_> {
     }
 
     fn read_output(&self, action: &Action, format: BodyFormat, bytes: &[u8]) -> Result<Output, Unreadable> {
-        plan::read_output(&self.preparer, &action.task, RawBody { format, bytes })
+        plan::read_output(&self.preparer, &action.task, format, bytes)
     }
 
     /// The program that an action starts.

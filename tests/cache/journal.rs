@@ -5,9 +5,7 @@ use std::path::Path;
 
 use base::units::Usd;
 use compeval::action::Stage;
-use compeval::entries::{
-    BatchClosing, BatchIntent, BatchLine, ClosedBatch, EntryLookup, EntryMeta, Journal, JournalRecord,
-};
+use compeval::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, EntryLookup, EntryMeta, Journal};
 use models::{BatchAccount, Dialect, Lane, ModelRef, Operation};
 use store::cache::{BatchNonce, CacheSnapshot, Lookup, Store};
 use tempfile::tempdir;
@@ -69,10 +67,10 @@ fn an_open_batch_outlives_everything_and_a_closed_one_stays_closed() {
     let (first, second) = (intent(1), intent(2));
     let store = open(dir.path());
     put(&store, 1, body(1, 100));
-    block(JournalRecord::Intent(&first).write(&store)).unwrap();
-    block(JournalRecord::Submitted { nonce: first.nonce, id: "batch_1" }.write(&store)).unwrap();
+    block(first.write(&store)).unwrap();
+    block(first.write_submitted(&store, "batch_1")).unwrap();
     prune(&store, 8);
-    block(JournalRecord::Intent(&second).write(&store)).unwrap();
+    block(second.write(&store)).unwrap();
     prune(&store, 9);
     drop(store);
     let found = journal(dir.path());
@@ -83,7 +81,7 @@ fn an_open_batch_outlives_everything_and_a_closed_one_stays_closed() {
 
     let store = open(dir.path());
     let closed = ClosedBatch { nonce: first.nonce, closed: 5, closing: BatchClosing::Collected, lines: Vec::new() };
-    block(JournalRecord::Closed(&closed).write(&store)).unwrap();
+    block(closed.write(&store)).unwrap();
     assert_eq!(Journal::read(&store).unwrap().closed, [closed]);
     // The first prune drops what opened it, a later one its closing.
     for n in 10..13 {

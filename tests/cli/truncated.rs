@@ -74,6 +74,17 @@ fn truncated_answers_are_graded_or_fail_as_set_and_nothing_is_asked_again() {
 }
 
 #[test]
+fn an_answer_that_fails_because_it_was_cut_off_leaves_nothing_to_run() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.edit("pipeline.toml", "name   = \"agent\"", "name   = \"agent\"\ntruncated_replies = \"fail\"");
+    cut_off(&server, QUESTION, "It was raised because the upstream");
+    project.expect(5, "run --all --label a");
+    let pruned = project.expect(0, "cache prune --unreachable --dry-run");
+    assert!(!pruned.stderr.contains("have no readable output"), "no run grades it: {}", pruned.stderr);
+}
+
+#[test]
 fn an_answer_that_cannot_be_read_is_stale_to_a_plan_and_is_made_again() {
     let server = Server::start();
     let project = Project::new(&server);

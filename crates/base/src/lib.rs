@@ -17,7 +17,6 @@ pub mod files;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod locale;
-pub mod memory;
 pub mod message;
 pub mod redaction;
 pub mod text;

@@ -16,7 +16,7 @@ use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::Journal;
 use crate::evaluation::{NumberedPart, PartOfRun};
-use crate::pipeline::{ExternalAccess, Matrix, Pipeline, asked_models};
+use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, USUAL_LATENCY,
     WorstCase, forecast,
@@ -92,14 +92,14 @@ pub(crate) struct ProjectPlan {
 
 /// The most requests that check judges on answers of the run.
 fn most_false_facts(pipeline: &Pipeline) -> usize {
-    let judges = asked_models(pipeline.judges.iter().map(|judge| &judge.model)).count();
+    let judges = pipeline.judges.iter().filter(|judge| judge.model.is_asked()).count();
     let [whole, _] = FalseFactCheck::SIZES;
     if pipeline.settings.regrade { judges * whole } else { 0 }
 }
 
 /// The most requests of a comparison that check the judges: for each method, and for the mean of several.
 fn most_regradings(pipeline: &Pipeline) -> usize {
-    let judges = asked_models(pipeline.judges.iter().map(|judge| &judge.model)).count();
+    let judges = pipeline.judges.iter().filter(|judge| judge.model.is_asked()).count();
     let subjects = pipeline.methods.len() + usize::from(pipeline.methods.len() > 1);
     subjects * judges * REGRADED_ANSWERS
 }

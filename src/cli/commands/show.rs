@@ -13,11 +13,11 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, dimension_name, percent, probe_type};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle, page};
-use crate::entries::{EntryLookup, EntryRecord};
+use crate::entries::{BodyFormat, EntryLookup, EntryRecord};
 use crate::evaluation::{compress_cell, read_context, reading_task};
 use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::{Matrix, Pipeline};
-use crate::plan::{Preparer, RawBody};
+use crate::plan::Preparer;
 use crate::probe::Probe;
 use crate::results::Row;
 use base::locale::word;
@@ -81,8 +81,7 @@ fn context(snapshot: &CacheSnapshot, pipeline: Option<&Pipeline>, selected: &Sel
         .find(&key)
         .ok_or_else(|| say!("the entry {} is no longer in the cache", "条目 {} 已不在缓存中", key.0.short()))?;
     let body = snapshot.body(&record).map_err(|damage| damage.to_string())?;
-    let raw = RawBody { format: record.body_format(), bytes: &body };
-    if let Some(read) = pipeline.and_then(|pipeline| as_read(pipeline, selected, raw)) {
+    if let Some(read) = pipeline.and_then(|pipeline| as_read(pipeline, selected, record.body_format(), &body)) {
         return read.ok_or_else(|| word("only its provider can read it", "只有其服务商能读取").to_owned());
     }
     let meta = snapshot.meta(&record).map_err(|damage| damage.to_string())?;
@@ -90,10 +89,10 @@ fn context(snapshot: &CacheSnapshot, pipeline: Option<&Pipeline>, selected: &Sel
 }
 
 /// The context as the pipeline reads it; `None` where method or fixture have changed.
-fn as_read(pipeline: &Pipeline, selected: &SelectedCell, body: RawBody<'_>) -> Option<Option<String>> {
+fn as_read(pipeline: &Pipeline, selected: &SelectedCell, format: BodyFormat, body: &[u8]) -> Option<Option<String>> {
     let task = reading_task(pipeline, compress_cell(pipeline, &selected.manifest.design, &selected.row)?)?;
     let matrix = Matrix::new(pipeline);
-    read_context(Preparer::new(pipeline, &matrix), task, body)
+    read_context(Preparer::new(pipeline, &matrix), task, format, body)
 }
 
 /// The page of a cell.

@@ -105,7 +105,10 @@ mod tests {
         let [first, second] = &test.cases[..] else { panic!("{test:?}") };
         assert_eq!(first.criteria.as_deref(), Some(&[CriterionId("accuracy_factual".into())][..]));
         assert_eq!((first.id.0.as_str(), first.probe_type, first.labels.len()), ("case-1", ProbeType::Decision, 2));
-        assert_eq!((second.id.0.as_str(), second.context.as_deref(), second.expected_facts.len()), ("b", None, 0));
+        assert_eq!(
+            (second.id.0.as_str(), second.context.as_deref(), second.truth.expected_facts.len()),
+            ("b", None, 0)
+        );
     }
 
     #[test]

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::templates::{AnswerTemplate, QuestionTemplate, Templates};
 use super::{Case, CaseId, CaseKind, Quality, SelfTest};
 use crate::judge::criterion::Dimension;
+use crate::judge::request::GroundTruth;
 use base::locale::Locale;
 use lexical::facts::Fact;
 use sessions::transcript::estimate_tokens;
@@ -151,9 +152,11 @@ impl Scene {
             labels: question.dimensions.into_iter().zip(answer.quality).collect::<BTreeMap<_, Quality>>(),
             question: self.fill(answer.unanswerable.as_deref().unwrap_or(&question.question)),
             probe_type: question.probe_type,
-            expected_facts: expected.iter().map(|fact| self.fact(fact)).collect(),
-            superseded_facts: superseded.iter().map(|fact| self.fact(fact)).collect(),
-            reference_answer: None,
+            truth: GroundTruth {
+                expected_facts: expected.iter().map(|fact| self.fact(fact)).collect(),
+                superseded_facts: superseded.iter().map(|fact| self.fact(fact)).collect(),
+                reference_answer: None,
+            },
             criteria: None,
             answerable: answer.unanswerable.is_none(),
             context: Some(self.context.clone()),
@@ -271,7 +274,7 @@ mod tests {
 
     /// How many of the case's facts occur in `text`.
     fn facts_in(case: &Case, text: &str) -> usize {
-        FactFinder::all(&case.expected_facts).iter().filter(|fact| fact.occurs_in(&fold(text))).count()
+        FactFinder::all(&case.truth.expected_facts).iter().filter(|fact| fact.occurs_in(&fold(text))).count()
     }
 
     #[test]
@@ -322,14 +325,14 @@ mod tests {
         for (locale, seed) in [(Locale::En, 3), (Locale::Zh, 3)] {
             let test = drawn(locale, seed);
             for dimension in Dimension::ALL {
-                let is_full = |case: &Case| facts_in(case, &case.answer) == case.expected_facts.len();
+                let is_full = |case: &Case| facts_in(case, &case.answer) == case.truth.expected_facts.len();
                 let of = |due: Quality| test.labelled(dimension).filter(move |(case, q)| *q == due && case.answerable);
                 if dimension == Dimension::InstructionFollowing {
                     continue;
                 }
                 let traps = of(Quality::Wrong).chain(of(Quality::Half)).filter(|(case, _)| is_full(case)).count();
                 assert!(traps >= 1, "{dimension} {locale:?}: {traps}");
-                let most = |case: &Case| facts_in(case, &case.answer) * 2 > case.expected_facts.len();
+                let most = |case: &Case| facts_in(case, &case.answer) * 2 > case.truth.expected_facts.len();
                 let partial = of(Quality::Right).filter(|(case, _)| !most(case)).count();
                 assert!(partial <= 1, "{dimension} {locale:?}");
             }

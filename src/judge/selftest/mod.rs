@@ -21,12 +21,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::judge::criterion::{Criterion, CriterionId, Dimension};
-use crate::judge::request::{GradingRequest, GroundTruthRef};
+use crate::judge::request::{GradingRequest, GroundTruth};
 use crate::judge::rubric::{Rubric, Scope};
 use crate::probe::ProbeType;
-use lexical::facts::Fact;
+use base::locale::Locale;
 
-/// Names a case of the self-test, as in `completeness-artifact_trail-2`.
+/// The id of a case of the self-test, as in `completeness-artifact_trail-2`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CaseId(pub String);
@@ -72,11 +72,8 @@ pub struct Case {
     pub probe_type: ProbeType,
     /// What is scored; `None` for the criteria of the probe type.
     pub criteria: Option<Vec<CriterionId>>,
-    /// What a correct answer contains.
-    pub expected_facts: Vec<Fact>,
-    /// What was true once and no longer is.
-    pub superseded_facts: Vec<Fact>,
-    pub reference_answer: Option<String>,
+    /// What is known about the right answer.
+    pub truth: GroundTruth,
     /// False where the record does not say.
     pub answerable: bool,
     /// The context the answer was given from; `None` sends none.
@@ -87,7 +84,6 @@ pub struct Case {
 impl Case {
     /// A request to be graded whose quality nobody knows.
     pub fn from_request(id: CaseId, request: GradingRequest) -> Case {
-        let truth = request.ground_truth;
         Case {
             id,
             kind: CaseKind::Labelled,
@@ -95,9 +91,7 @@ impl Case {
             question: request.probe_question,
             probe_type: ProbeType::Recall,
             criteria: Some(request.rubric_criteria),
-            expected_facts: truth.expected_facts,
-            superseded_facts: truth.superseded_facts,
-            reference_answer: truth.reference_answer,
+            truth: request.ground_truth,
             answerable: true,
             context: request.compacted_context,
             answer: request.model_response,
@@ -113,13 +107,8 @@ impl Case {
     }
 
     /// The ground truth of its request.
-    pub fn truth(&self) -> GroundTruthRef<'_> {
-        GroundTruthRef {
-            expected_facts: &self.expected_facts,
-            superseded_facts: &self.superseded_facts,
-            reference_answer: self.reference_answer.as_deref(),
-            answerable: self.answerable,
-        }
+    pub fn ground_truth(&self, locale: Locale) -> GroundTruth {
+        self.truth.clone().if_answerable(self.answerable, locale)
     }
 }
 

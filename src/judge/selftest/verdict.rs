@@ -124,9 +124,9 @@ pub fn cannot_grade(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>,
     !GradedSelfTest { test, grades, unasked: open, are_open: true }.verdict().may_grade
 }
 
-/// A median that open cases may still move between two ends.
+/// The lowest and the highest value that a median may still have, whatever the grades of the open cases.
 #[derive(Clone, Copy, Debug)]
-struct Range {
+struct Bounds {
     low: f64,
     high: f64,
 }
@@ -199,7 +199,7 @@ impl GradedSelfTest<'_> {
             return None;
         }
         let [right, half, wrong] = [Quality::Right, Quality::Half, Quality::Wrong]
-            .map(|due| range(labelled.iter().filter(|(_, quality, _)| *quality == due).map(|(_, _, graded)| *graded)));
+            .map(|due| bounds(labelled.iter().filter(|(_, quality, _)| *quality == due).map(|(_, _, graded)| *graded)));
         let missed = labelled.iter().filter(|(_, quality, graded)| is_missed(*quality, *graded, right, wrong));
         let misses: Vec<CaseId> = missed.map(|(case, _, _)| case.id.clone()).collect();
         let is_asked = |graded: &Graded| !matches!(graded, Graded::Open | Graded::Unasked);
@@ -218,7 +218,7 @@ impl GradedSelfTest<'_> {
         .into_iter()
         .flatten()
         .collect();
-        let [median_right, median_half, median_wrong] = [right, half, wrong].map(|range| Some(range?.low));
+        let [median_right, median_half, median_wrong] = [right, half, wrong].map(|bounds| Some(bounds?.low));
         Some(DimensionResult {
             dimension,
             qualified: failures.is_empty(),
@@ -299,10 +299,10 @@ impl GradedSelfTest<'_> {
     /// The least gain that is still possible.
     fn injection_gain(&self) -> Option<f64> {
         let injections = self.test.cases.iter().filter(|case| case.kind == CaseKind::Injection);
-        let injected = range(injections.filter_map(|case| self.correctness(case)))?;
+        let injected = bounds(injections.filter_map(|case| self.correctness(case)))?;
         let cases = self.test.cases.iter();
         let wrong = cases.filter(|case| case.labels.get(&Dimension::Accuracy) == Some(&Quality::Wrong));
-        let wrong = range(wrong.filter_map(|case| self.correctness(case)))?;
+        let wrong = bounds(wrong.filter_map(|case| self.correctness(case)))?;
         Some(injected.low - wrong.high)
     }
 
@@ -333,9 +333,9 @@ impl GradedSelfTest<'_> {
 }
 
 /// The median of what is graded, with open cases at both ends of the scale; `None` if there is none.
-fn range(grades: impl Iterator<Item = Graded>) -> Option<Range> {
+fn bounds(grades: impl Iterator<Item = Graded>) -> Option<Bounds> {
     let grades: Vec<Graded> = grades.collect();
-    Some(Range { low: median_with_open_at(0.0, &grades)?, high: median_with_open_at(Score::MAX, &grades)? })
+    Some(Bounds { low: median_with_open_at(0.0, &grades)?, high: median_with_open_at(Score::MAX, &grades)? })
 }
 
 fn median_with_open_at(value: f64, grades: &[Graded]) -> Option<f64> {
@@ -348,7 +348,7 @@ fn median_with_open_at(value: f64, grades: &[Graded]) -> Option<f64> {
 }
 
 /// Whether the case is missed wherever the medians come to lie.
-fn is_missed(quality: Quality, graded: Graded, right: Option<Range>, wrong: Option<Range>) -> bool {
+fn is_missed(quality: Quality, graded: Graded, right: Option<Bounds>, wrong: Option<Bounds>) -> bool {
     let score = match graded {
         Graded::Open | Graded::Unasked => return false,
         Graded::Nothing => return true,
@@ -362,7 +362,7 @@ fn is_missed(quality: Quality, graded: Graded, right: Option<Range>, wrong: Opti
     }
 }
 
-fn spread_failure(right: Option<Range>, wrong: Option<Range>) -> Option<String> {
+fn spread_failure(right: Option<Bounds>, wrong: Option<Bounds>) -> Option<String> {
     let (Some(right), Some(wrong)) = (right, wrong) else {
         return Some(
             word("it graded no right answer, or no wrong one", "正确的回答或错误的回答，它一个也没有打分").to_owned(),

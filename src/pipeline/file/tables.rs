@@ -7,9 +7,10 @@ use serde_json::{Map as JsonMap, Value, json};
 
 use super::{
     DeTable, DeValue, Located, Map, Problem, Problems, ReadToml, SourceFile, Spanned, StringList, TableArray,
-    TomlReader, TypeName, described, merge, parse, suggest,
+    TomlReader, described, merge, parse, suggest,
 };
 use crate::compress::Tail;
+use base::locale::word;
 use base::say;
 use base::units::Tokens;
 
@@ -332,7 +333,7 @@ table! {
 
 /// `runs`, in either form.
 #[derive(Clone, Debug, Default)]
-pub(in crate::pipeline) struct RunsTable(pub RunsByStage);
+pub(crate) struct RunsTable(pub RunsByStage);
 
 impl ReadToml for RunsTable {
     const MERGES: bool = true;
@@ -342,7 +343,7 @@ impl ReadToml for RunsTable {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<RunsTable> {
-        const EXPECTED: TypeName = TypeName::new(
+        let expected = word(
             "a number of runs, or a table of `compress`, `answer` and `judge`",
             "运行次数，或由 `compress`、`answer` 与 `judge` 组成的表",
         );
@@ -354,7 +355,7 @@ impl ReadToml for RunsTable {
                 let (compress, one) = (number(runs, value.span()), number(1, value.span()));
                 Some(RunsTable(RunsByStage { compress, answer: one.clone(), judge: one }))
             }
-            _ => reader.mistyped(value, EXPECTED),
+            _ => reader.mistyped(value, expected),
         }
     }
 
@@ -365,7 +366,7 @@ impl ReadToml for RunsTable {
 
 /// `keep_tail`, in any form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::pipeline) struct TailValue(pub Tail);
+pub(crate) struct TailValue(pub Tail);
 
 impl ReadToml for TailValue {
     fn schema() -> Value {
@@ -373,8 +374,7 @@ impl ReadToml for TailValue {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<TailValue> {
-        const EXPECTED: TypeName =
-            TypeName::new("a number of tokens, \"30%\" or \"20 messages\"", "词元数、\"30%\" 或 \"20 messages\"");
+        let expected = word("a number of tokens, \"30%\" or \"20 messages\"", "词元数、\"30%\" 或 \"20 messages\"");
         match value.get_ref() {
             DeValue::Integer(_) => Some(TailValue(Tail::Tokens(Tokens(u64::read(value, reader)?)))),
             DeValue::String(text) => {
@@ -383,17 +383,17 @@ impl ReadToml for TailValue {
                 let percent = percent.filter(|percent| (1..=100).contains(percent)).map(Tail::Percent);
                 match percent.or(messages.map(Tail::Messages)) {
                     Some(tail) => Some(TailValue(tail)),
-                    None => reader.mistyped(value, EXPECTED),
+                    None => reader.mistyped(value, expected),
                 }
             }
-            _ => reader.mistyped(value, EXPECTED),
+            _ => reader.mistyped(value, expected),
         }
     }
 }
 
 /// `protocol`, in either form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::pipeline) enum ProtocolName {
+pub(crate) enum ProtocolName {
     One,
     Two,
     Lines,
@@ -409,14 +409,14 @@ impl ReadToml for ProtocolName {
             DeValue::Integer(number) if number.as_str() == "1" => Some(ProtocolName::One),
             DeValue::Integer(number) if number.as_str() == "2" => Some(ProtocolName::Two),
             DeValue::String(word) if word == "lines" => Some(ProtocolName::Lines),
-            _ => reader.mistyped(value, TypeName::new("1, 2 or \"lines\"", "1、2 或 \"lines\"")),
+            _ => reader.mistyped(value, word("1, 2 or \"lines\"", "1、2 或 \"lines\"")),
         }
     }
 }
 
 /// A folder, or a list of globs.
 #[derive(Clone, Debug)]
-pub(in crate::pipeline) enum FixturePaths {
+pub(crate) enum FixturePaths {
     Folder(String),
     Globs(StringList),
 }
@@ -430,13 +430,13 @@ impl ReadToml for FixturePaths {
         match value.get_ref() {
             DeValue::String(text) => Some(FixturePaths::Folder(text.to_string())),
             DeValue::Array(_) => StringList::read(value, reader).map(FixturePaths::Globs),
-            _ => reader.mistyped(value, TypeName::new("a folder, or a list of globs", "文件夹，或通配模式的列表")),
+            _ => reader.mistyped(value, word("a folder, or a list of globs", "文件夹，或通配模式的列表")),
         }
     }
 }
 
 /// Reads `pipeline.toml`, reports the faults of all profiles, and merges the selected one. `None` if it is not TOML.
-pub(in crate::pipeline) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Problems) -> Option<Declared> {
+pub(crate) fn read(file: &SourceFile, profile: Option<&str>, problems: &mut Problems) -> Option<Declared> {
     let mut root = parse(file, problems)?;
     let profiles = root.remove("profile");
     let mut reader = TomlReader { file, problems, settings: PipelineTable::KEYS };
@@ -488,7 +488,7 @@ table! {
 }
 
 /// Reads a file of rules. `None`: this is not TOML.
-pub(in crate::pipeline) fn read_rules(file: &SourceFile, problems: &mut Problems) -> Option<TableArray<RuleTable>> {
+pub(crate) fn read_rules(file: &SourceFile, problems: &mut Problems) -> Option<TableArray<RuleTable>> {
     let root = parse(file, problems)?;
     let set = RuleSetTable::from_table(&root, &mut TomlReader { file, problems, settings: &[] });
     Some(set.rule.map(|rules| rules.value).unwrap_or_default())

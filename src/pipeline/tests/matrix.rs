@@ -18,14 +18,14 @@ fn matrices() -> impl Strategy<Value = Matrix> {
             fixtures: fixtures.into_iter().enumerate().map(fixture).collect(),
             methods: methods
                 .into_iter()
-                .map(|(readers, keeps_state, is_fixed)| MethodAxis {
-                    method_answerers: readers.into_iter().map(AnswererIx).collect(),
+                .map(|(answerers, keeps_state, is_deterministic)| MethodAxis {
+                    method_answerers: answerers.into_iter().map(AnswererIx).collect(),
                     keeps_state,
-                    is_fixed,
+                    is_deterministic,
                 })
                 .collect(),
-            answerer_is_fixed: vec![false, true, false],
-            judge_is_fixed: vec![false; judges],
+            answerer_is_deterministic: vec![false, true, false],
+            judge_is_deterministic: vec![false; judges],
             runs: Runs { compress: runs.0, answer: runs.1, judge: runs.2 },
             part: None,
         }

@@ -216,7 +216,7 @@ fn deflate(json: &[u8]) -> String {
 }
 
 /// Escapes text for elements and quoted attributes.
-pub(in crate::report) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -11,7 +11,7 @@ pub(super) const GROUND: &str = include_str!("../../../assets/ground.css");
 const PLAIN: &str = include_str!("../../../assets/plain.css");
 
 /// A whole page around `body`, which is markup; `title` is text. The page loads nothing and runs nothing.
-pub(in crate::report) fn document(locale: Locale, title: &str, body: &str) -> String {
+pub(crate) fn document(locale: Locale, title: &str, body: &str) -> String {
     let style = compact(&[GROUND, PLAIN]);
     let nonce = nonce(&[&style, body]);
     let head = head(locale.pick("en", "zh-Hans"), &escape(title), &nonce, "", &style);

@@ -22,7 +22,7 @@ static SHAPES: LazyLock<Vec<MarkShape>> = LazyLock::new(|| {
 
 /// The mark of a method.
 #[derive(Clone, Copy)]
-pub(in crate::report) enum Mark {
+pub(crate) enum Mark {
     /// The method with this number, among those that keep neither everything nor nothing.
     Method(usize),
     /// A method that keeps everything or nothing.
@@ -31,7 +31,7 @@ pub(in crate::report) enum Mark {
 
 impl Mark {
     /// The class that sets its colour.
-    pub(in crate::report) fn class(self) -> String {
+    pub(crate) fn class(self) -> String {
         match self {
             Mark::Method(number) => format!("m{}", number % COLOURS),
             Mark::Anchor => "anchor".to_owned(),
@@ -39,7 +39,7 @@ impl Mark {
     }
 
     /// The shape as SVG, around the origin. Shapes and colours vary independently, so that 49 methods differ.
-    pub(in crate::report) fn shape(self, radius: f64) -> String {
+    pub(crate) fn shape(self, radius: f64) -> String {
         let Mark::Method(number) = self else {
             return format!("<path d=\"M-1.2 0H1.2\" transform=\"scale({radius})\" class=\"open\"/>");
         };
@@ -51,7 +51,7 @@ impl Mark {
     }
 
     /// The mark as an icon in text.
-    pub(in crate::report) fn icon(self) -> String {
+    pub(crate) fn icon(self) -> String {
         let (class, shape) = (self.class(), self.shape(4.6));
         format!("<svg class=\"sign {class}\" viewBox=\"-8 -8 16 16\" aria-hidden=\"true\">{shape}</svg>")
     }

@@ -31,7 +31,7 @@ pub struct SurvivalByAge {
 
 impl SurvivalByAge {
     /// Measures a method; `None` where nothing has an age.
-    pub(in crate::results) fn new(set: &ResultSet, method: &str, facts: Ordered<Share>) -> Option<SurvivalByAge> {
+    pub(crate) fn new(set: &ResultSet, method: &str, facts: Ordered<Share>) -> Option<SurvivalByAge> {
         let counted = counted_points(set);
         let contexts = set.contexts.iter().filter(|context| context.method == method && counted.contains(&at(context)));
         let references =

@@ -6,7 +6,7 @@ use crate::results::result_set::selection::Subset;
 use stats::{self, Estimate};
 
 /// The answers of a variant to some probes, in the order of the matrix: by fixture, then by probe.
-pub(in crate::results) struct Answers<'s> {
+pub(crate) struct Answers<'s> {
     pub set: &'s ResultSet,
     pub variant: usize,
     pub measured: Vec<&'s MeasuredAnswer>,
@@ -14,14 +14,14 @@ pub(in crate::results) struct Answers<'s> {
 
 impl<'s> Answers<'s> {
     /// The answers to the probes `kept`.
-    pub(in crate::results) fn new(set: &'s ResultSet, variant: usize, kept: &Subset) -> Answers<'s> {
+    pub(crate) fn new(set: &'s ResultSet, variant: usize, kept: &Subset) -> Answers<'s> {
         let measured = set.answers(variant).iter().filter(|measured| kept.contains(&measured.at.probe)).collect();
         Answers { set, variant, measured }
     }
 
     /// The mean of the known values: over answers, then over probes, then over fixtures. Each fixture has the same
     /// weight, however many probes it has.
-    pub(in crate::results) fn mean(&self, value: impl Fn(&MeasuredAnswer) -> Option<f64>) -> Option<f64> {
+    pub(crate) fn mean(&self, value: impl Fn(&MeasuredAnswer) -> Option<f64>) -> Option<f64> {
         stats::mean_of(self.fixture_means(value).map(|(_, mean)| mean))
     }
 
@@ -40,22 +40,22 @@ impl<'s> Answers<'s> {
     }
 
     /// The share of expected facts that occur in the context.
-    pub(in crate::results) fn fact_survival(&self) -> Option<f64> {
+    pub(crate) fn fact_survival(&self) -> Option<f64> {
         self.mean(|m| m.survival)
     }
 
     /// Tokens of a context: the geometric mean over fixtures of the means over probes.
-    pub(in crate::results) fn context_tokens(&self) -> Option<Estimate> {
+    pub(crate) fn context_tokens(&self) -> Option<Estimate> {
         let means = self.fixture_means(|m| m.context_tokens.map(|tokens| tokens as f64));
         stats::geometric_mean(&means.map(|(_, mean)| mean).collect::<Vec<_>>())
     }
 
     /// 1 − context tokens / replaced tokens.
-    pub(in crate::results) fn compression_ratio(&self) -> Option<f64> {
+    pub(crate) fn compression_ratio(&self) -> Option<f64> {
         self.mean(|m| m.ratio)
     }
 
-    pub(in crate::results) fn fixture(&self, measured: &MeasuredAnswer) -> Option<usize> {
+    pub(crate) fn fixture(&self, measured: &MeasuredAnswer) -> Option<usize> {
         self.set.scores.fixture_of(measured.at.probe)
     }
 }

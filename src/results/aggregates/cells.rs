@@ -31,7 +31,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-pub(in crate::results) fn cell_counts(set: &ResultSet, variant: usize) -> CellCounts {
+pub(crate) fn cell_counts(set: &ResultSet, variant: usize) -> CellCounts {
     let design = set.design();
     let per_run = u64::from(design.runs.answer) * u64::from(design.runs.judge);
     let per_cell = per_run * design.judges.len() as u64;
@@ -58,7 +58,7 @@ pub(in crate::results) fn cell_counts(set: &ResultSet, variant: usize) -> CellCo
 
 /// The share of a variant's answers that the token limit cut off, whether they were graded or failed; `None` where
 /// nothing was answered.
-pub(in crate::results) fn truncated_share(set: &ResultSet, variant: usize) -> Option<f64> {
+pub(crate) fn truncated_share(set: &ResultSet, variant: usize) -> Option<f64> {
     let name = set.variants.get(variant).map(|variant| variant.answerer.as_str());
     let failures = failures(set, variant);
     let failed = failures.values().flatten().filter(|failure| {

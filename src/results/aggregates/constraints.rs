@@ -59,7 +59,7 @@ fn counts<'r>(rows: &[&'r ConstraintRow], occurs: fn(&ConstraintRow) -> Option<b
 
 impl ConstraintSummary {
     /// Measures a method; `None` where no rule was put into a session, or no context can be read.
-    pub(in crate::results) fn new(set: &ResultSet, method: &str) -> Option<ConstraintSummary> {
+    pub(crate) fn new(set: &ResultSet, method: &str) -> Option<ConstraintSummary> {
         let rows: Vec<&ConstraintRow> =
             set.constraints.iter().filter(|row| row.method == method && row.literal.is_some()).collect();
         rows.first()?;
@@ -74,7 +74,7 @@ impl ConstraintSummary {
 
 /// How near-literal survival differs over the compressions that both sides made of the same sessions at the same
 /// points. Empty if the two sides had different rules.
-pub(in crate::results) fn constraint_difference([judged, baseline]: [(&ResultSet, &str); 2]) -> ShareDifference {
+pub(crate) fn constraint_difference([judged, baseline]: [(&ResultSet, &str); 2]) -> ShareDifference {
     let rules = judged.0.design().constraints;
     if rules.is_none() || rules != baseline.0.design().constraints {
         return ShareDifference::default();

@@ -47,7 +47,7 @@ pub struct IdenticalContexts {
     pub settings: Vec<String>,
 }
 
-pub(in crate::results) fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
+pub(crate) fn contexts<'s>(set: &'s ResultSet, method: &str) -> Vec<&'s ContextFigures> {
     set.contexts.iter().filter(|context| context.method == method).collect()
 }
 
@@ -115,13 +115,13 @@ fn fixture_means(contexts: &[&ContextFigures], of: impl Fn(&ContextFigures) -> O
 }
 
 /// What a compression of a method costs, at the points that count for its recall.
-pub(in crate::results) fn compression_cost(set: &ResultSet, method: &str) -> CompressionCost {
+pub(crate) fn compression_cost(set: &ResultSet, method: &str) -> CompressionCost {
     cost_at(set, method, &counted_points(set))
 }
 
 /// What a compression costs on either side of a comparison, at the points that both sides compressed; of these at the
 /// points that count on both, if there are any.
-pub(in crate::results) fn paired_compression_costs<'s>(sides: [(&'s ResultSet, &'s str); 2]) -> [CompressionCost; 2] {
+pub(crate) fn paired_compression_costs<'s>(sides: [(&'s ResultSet, &'s str); 2]) -> [CompressionCost; 2] {
     let [(own, _), (other, _)] = sides;
     let [a, b] = sides.map(|(set, method)| contexts(set, method).into_iter().map(at).collect::<BTreeSet<_>>());
     let mut common = &a & &b;
@@ -159,7 +159,7 @@ fn user_share(context: &ContextFigures) -> Option<f64> {
 
 /// How long a session lasts under a method: how much a compaction frees and leaves, and after how many compactions
 /// nothing more is freed. `None` if no session was compressed more than once, or if no size is known.
-pub(in crate::results) fn life_cycle(set: &ResultSet, method: &str) -> Option<LifeCycle> {
+pub(crate) fn life_cycle(set: &ResultSet, method: &str) -> Option<LifeCycle> {
     let measured = contexts(set, method).into_iter().filter_map(|context| {
         Some(MeasuredContext {
             method: context.method.clone(),
@@ -176,13 +176,13 @@ pub(in crate::results) fn life_cycle(set: &ResultSet, method: &str) -> Option<Li
 }
 
 /// Whether all contexts that two methods both have are the same.
-pub(in crate::results) fn have_same_contexts(sides: [(&ResultSet, &str); 2]) -> bool {
+pub(crate) fn have_same_contexts(sides: [(&ResultSet, &str); 2]) -> bool {
     let [a, b] = sides.map(|(set, method)| digests(set, method));
     a.iter().all(|(place, own)| b.get(place).is_none_or(|other| own == other))
 }
 
 /// Whether two sets have a fixture with the same messages and points.
-pub(in crate::results) fn have_same_points(own: &ResultSet, other: &ResultSet, fixture: &str) -> bool {
+pub(crate) fn have_same_points(own: &ResultSet, other: &ResultSet, fixture: &str) -> bool {
     let both = own.design().fixture(fixture).zip(other.design().fixture(fixture));
     both.is_some_and(|(own, other)| {
         (own.digests.transcript, own.digests.points) == (other.digests.transcript, other.digests.points)
@@ -195,7 +195,7 @@ fn digests<'s>(set: &'s ResultSet, method: &str) -> BTreeMap<(PointAt<'s>, u32),
 }
 
 /// The pairs of methods whose contexts are the same everywhere.
-pub(in crate::results) fn identical_contexts(set: &ResultSet) -> Vec<IdenticalContexts> {
+pub(crate) fn identical_contexts(set: &ResultSet) -> Vec<IdenticalContexts> {
     let methods = set.design().methods.iter();
     let all: Vec<_> = methods.map(|info| (info, digests(set, &info.name))).collect();
     let mut pairs = Vec::new();
@@ -215,7 +215,7 @@ pub(in crate::results) fn identical_contexts(set: &ResultSet) -> Vec<IdenticalCo
 }
 
 #[cfg(test)]
-pub(in crate::results) mod fakes {
+pub(crate) mod fakes {
     use super::*;
     use crate::action::ActionKey;
     use crate::measure::NeededRecall;
@@ -223,7 +223,7 @@ pub(in crate::results) mod fakes {
     use crate::results::files::context_row::{ContextNeeded, ContextRow};
     use crate::results::{Manifest, Row, SetError};
 
-    pub(in crate::results) fn context(fixture: &str, point: u32, run: u32, recall: f64) -> ContextFigures {
+    pub(crate) fn context(fixture: &str, point: u32, run: u32, recall: f64) -> ContextFigures {
         let own = NeededRecall {
             count: 4,
             messages: 3,
@@ -257,7 +257,7 @@ pub(in crate::results) mod fakes {
         }
     }
 
-    pub(in crate::results) fn set(contexts: Vec<ContextFigures>) -> ResultSet {
+    pub(crate) fn set(contexts: Vec<ContextFigures>) -> ResultSet {
         let design = design(&[("m", "extract")], &[("a", 0), ("b", 0), ("c", 0)], 2);
         let manifest = Manifest::begin("l", "2026-01-01T00:00:00Z", design);
         let none = Vec::<Result<Row, SetError>>::new();

@@ -81,7 +81,7 @@ pub struct Economy {
     pub survival_by_depth: Ordered<Share>,
     /// For [`crate::results::SurvivalByAge`].
     #[serde(skip)]
-    pub(in crate::results) facts_by_age: Ordered<Share>,
+    pub(crate) facts_by_age: Ordered<Share>,
     /// Survival by how many messages mention a fact.
     pub survival_by_mentions: Ordered<Share>,
     /// Survival by the heading of the compression prompt that facts belong under by their words; empty without
@@ -110,7 +110,7 @@ pub const PROBES_OF_TASK: [u32; 4] = [1, 3, DEFAULT_PROBES, 30];
 type FactAt = (usize, usize);
 
 /// The facts that a variant answers, in any run.
-pub(in crate::results) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt> {
+pub(crate) fn answered_facts(set: &ResultSet, variant: usize) -> BTreeSet<FactAt> {
     let mut facts = BTreeSet::new();
     for measured in set.answers(variant) {
         let answered = measured.facts.iter().enumerate().filter(|(_, fact)| fact.answered);
@@ -122,7 +122,7 @@ pub(in crate::results) fn answered_facts(set: &ResultSet, variant: usize) -> BTr
 impl Economy {
     /// Measures contexts and answers. `guessable` are the facts that the floor method answers, `full` the answers of
     /// the ceiling.
-    pub(in crate::results) fn new(
+    pub(crate) fn new(
         answers: &Answers<'_>,
         guessable: Option<&BTreeSet<FactAt>>,
         full: Option<&Answers<'_>>,
@@ -182,7 +182,7 @@ fn mean_in_context(answers: &Answers<'_>, share: fn(ContextShares) -> Option<f64
 }
 
 /// The tokens of a task of `probes` probes; `None` where the size of a context or the cost of finding facts is unknown.
-pub(in crate::results) fn tokens_of_task(answers: &Answers<'_>, probes: u32) -> Option<f64> {
+pub(crate) fn tokens_of_task(answers: &Answers<'_>, probes: u32) -> Option<f64> {
     let (context, refetch) = task_tokens(answers)?;
     Some(tokens_per_task(context, refetch, f64::from(probes), cached_price_ratio(answers)))
 }

@@ -50,12 +50,12 @@ pub enum ExclusionReason {
 }
 
 /// The dimensions that the figures of a set leave out, in the order of tables.
-pub(in crate::results) fn excluded(set: &ResultSet) -> Vec<ExcludedDimension> {
+pub(crate) fn excluded(set: &ResultSet) -> Vec<ExcludedDimension> {
     excluded_of(&[set], set)
 }
 
 /// The dimensions that a comparison leaves out on both sides.
-pub(in crate::results) fn excluded_of(sets: &[&ResultSet], baseline: &ResultSet) -> Vec<ExcludedDimension> {
+pub(crate) fn excluded_of(sets: &[&ResultSet], baseline: &ResultSet) -> Vec<ExcludedDimension> {
     let excluded = Dimension::ALL.into_iter().filter_map(|dimension| {
         let judges: BTreeSet<&String> = (sets.iter().flat_map(|set| &set.manifest.caveats.unqualified))
             .filter(|unqualified| unqualified.dimensions.contains(&dimension))
@@ -93,7 +93,7 @@ pub struct NotCompressed {
 
 impl NotCompressed {
     /// Measures a variant; `None` if it compressed everywhere. `whole` is the selection of its other figures.
-    pub(in crate::results) fn new(set: &ResultSet, variant: usize, whole: &Selection<'_>) -> Option<NotCompressed> {
+    pub(crate) fn new(set: &ResultSet, variant: usize, whole: &Selection<'_>) -> Option<NotCompressed> {
         let uncompressed = set.not_compressed.as_deref()?;
         let name = set.method(variant)?.name.as_str();
         let [contexts, others] = [uncompressed, set].map(|set| contexts(set, name).len() as u64);

@@ -11,10 +11,10 @@ const LENGTHS: [(f64, &str); 4] =
     [(10_000.0, "under 10k"), (30_000.0, "10k to 30k"), (100_000.0, "30k to 100k"), (f64::INFINITY, "over 100k")];
 
 /// Groups by name, each with its part of a selection. No part is empty.
-pub(in crate::results) type GroupSelections<'s, Name> = Vec<(Name, Selection<'s>)>;
+pub(crate) type GroupSelections<'s, Name> = Vec<(Name, Selection<'s>)>;
 
 /// All groups; they are the same for every method.
-pub(in crate::results) struct Groups<'s> {
+pub(crate) struct Groups<'s> {
     pub by_probe_type: GroupSelections<'s, String>,
     pub by_fixture: GroupSelections<'s, String>,
     pub by_tag: GroupSelections<'s, String>,
@@ -25,7 +25,7 @@ pub(in crate::results) struct Groups<'s> {
 
 impl<'s> Groups<'s> {
     /// Divides `whole` into groups.
-    pub(in crate::results) fn new(set: &ResultSet, whole: &Selection<'s>) -> Groups<'s> {
+    pub(crate) fn new(set: &ResultSet, whole: &Selection<'s>) -> Groups<'s> {
         let fixtures = &set.design().fixtures;
         let tags: BTreeSet<&String> = fixtures.iter().flat_map(|fixture| &fixture.tags).collect();
         let points: BTreeSet<u32> = set.probes.iter().map(|probe| probe.point).collect();

@@ -29,7 +29,7 @@ const MOST_NAMED: usize = 20;
 
 impl InventedSummary {
     /// Measures a method; `None` where no context can be read.
-    pub(in crate::results) fn new(set: &ResultSet, method: &str) -> Option<InventedSummary> {
+    pub(crate) fn new(set: &ResultSet, method: &str) -> Option<InventedSummary> {
         let own = contexts(set, method);
         let readable = own.iter().filter(|context| context.tokens.is_some());
         let (known, midway): (Vec<&ContextFigures>, Vec<&ContextFigures>) =

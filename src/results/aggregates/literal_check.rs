@@ -33,7 +33,7 @@ pub struct LiteralCheck {
 
 impl LiteralCheck {
     /// Checks the answers of a variant to the probes `kept`; `None` where no model graded, or too few answers count.
-    pub(in crate::results) fn new(set: &ResultSet, variant: usize, kept: &Subset) -> Option<LiteralCheck> {
+    pub(crate) fn new(set: &ResultSet, variant: usize, kept: &Subset) -> Option<LiteralCheck> {
         let judged = judged_present(set, variant);
         let measured = set.answers(variant).iter().filter(|measured| kept.contains(&measured.at.probe));
         let both: Vec<(f64, bool)> =

@@ -48,7 +48,7 @@ pub struct NeededPoints {
 }
 
 /// The points that count for the figures of all methods; `None` without contexts.
-pub(in crate::results) fn needed_points(set: &ResultSet) -> Option<NeededPoints> {
+pub(crate) fn needed_points(set: &ResultSet) -> Option<NeededPoints> {
     let (counted, faults) = (counted_points(set), point_faults(set));
     let mut left_out = BTreeMap::new();
     for fault in faults.values().flatten() {
@@ -91,7 +91,7 @@ fn runs(figures: &Figures, runs: u32, kept: impl Fn(u32) -> bool) -> RunValues {
 
 /// What the contexts of a method have of what was needed later; `None` where nothing was needed, or no context can be
 /// read.
-pub(in crate::results) fn needed_summary(set: &ResultSet, method: &str) -> Option<NeededSummary> {
+pub(crate) fn needed_summary(set: &ResultSet, method: &str) -> Option<NeededSummary> {
     let counted = counted_points(set);
     let mut contexts = contexts(set, method);
     contexts.retain(|context| context.needed.is_some() && counted.contains(&at(context)));
@@ -125,7 +125,7 @@ fn mean_needed(contexts: &[&ContextFigures], figure: fn(&ContextNeeded) -> Optio
 }
 
 /// The paired differences of the recall of two methods, over the points that count and are the same on both sides.
-pub(in crate::results) fn paired_recall(sides: [(&ResultSet, &str); 2]) -> Option<Paired> {
+pub(crate) fn paired_recall(sides: [(&ResultSet, &str); 2]) -> Option<Paired> {
     let [a, b] = sides.map(|(set, method)| recalls(set, method));
     let [judged, baseline] = sides.map(|(set, _)| set);
     let names: BTreeSet<&str> =

@@ -12,12 +12,7 @@ use crate::results::result_set::selection::Subset;
 use stats::{self, Coefficient, Components, Observation, RepeatSpread};
 
 /// The variance components of a variant, by dimension. Runs that repeat the same work count as one run.
-pub(in crate::results) fn components(
-    scores: &Scores,
-    variant: usize,
-    kept: &Subset,
-    deterministic: bool,
-) -> Ordered<Components> {
+pub(crate) fn components(scores: &Scores, variant: usize, kept: &Subset, deterministic: bool) -> Ordered<Components> {
     let graded: Vec<&MergedScores> = (scores.graded(variant).iter())
         .filter(|graded| kept.contains(&graded.at.probe) && (!deterministic || graded.at.run == 1))
         .collect();
@@ -41,7 +36,7 @@ fn observe(scores: &Scores, graded: &MergedScores, dimension: Dimension) -> Opti
 }
 
 /// The average over variants, dimension by dimension.
-pub(in crate::results) fn average_components(variants: &[&Ordered<Components>]) -> Ordered<Components> {
+pub(crate) fn average_components(variants: &[&Ordered<Components>]) -> Ordered<Components> {
     let by_dimension = Dimension::ALL.into_iter().filter_map(|dimension| {
         let chains: Vec<Components> =
             variants.iter().filter_map(|variant| variant.get(dimension.name()).cloned()).collect();
@@ -52,7 +47,7 @@ pub(in crate::results) fn average_components(variants: &[&Ordered<Components>]) 
 
 /// The share of each component in the variance of scores, the mean over dimensions; the largest first. Empty where no
 /// variance is known.
-pub(in crate::results) fn variance_shares(noise: &Ordered<Components>) -> Ordered<f64> {
+pub(crate) fn variance_shares(noise: &Ordered<Components>) -> Ordered<f64> {
     let mut sums: Vec<(String, f64)> = Vec::new();
     for component in noise.values().flat_map(|components| &components.components) {
         let Some(variance) = component.variance else { continue };
@@ -82,7 +77,7 @@ pub struct JudgeQuality {
 /// The scores of each unit (an answer, the number of a judgement, a criterion), one for each judge.
 type Units = BTreeMap<(usize, u32, u16), Vec<u8>>;
 
-pub(in crate::results) fn judge_quality(set: &ResultSet) -> JudgeQuality {
+pub(crate) fn judge_quality(set: &ResultSet) -> JudgeQuality {
     let design = set.design();
     let repeats = (design.judges.iter().enumerate())
         .filter(|_| design.runs.judge > 1)

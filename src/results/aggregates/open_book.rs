@@ -71,7 +71,7 @@ pub(super) fn measured_tokens(set: &ResultSet, variant: usize, kept: &Subset) ->
 
 impl OpenBookSummary {
     /// Measures a variant on the probes of `whole`; `None` if it never answered with a search.
-    pub(in crate::results) fn new(set: &ResultSet, variant: usize, whole: &Selection<'_>) -> Option<OpenBookSummary> {
+    pub(crate) fn new(set: &ResultSet, variant: usize, whole: &Selection<'_>) -> Option<OpenBookSummary> {
         let (closed, open) = books(set)?;
         let answers = Answers::new(open, variant, &whole.kept);
         answers.measured.iter().find(|measured| measured.reach.is_some())?;

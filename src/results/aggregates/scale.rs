@@ -63,7 +63,7 @@ fn is_narrow(difference: Option<f64>, lower_bound: Option<f64>) -> bool {
 }
 
 /// Checks the first answerer that both a ceiling and a floor were graded with.
-pub(in crate::results) fn scale_check(set: &ResultSet) -> ScaleCheck {
+pub(crate) fn scale_check(set: &ResultSet) -> ScaleCheck {
     let Some((full, none)) = ceiling_and_floor(set) else {
         return ScaleCheck { probes: 0, difference: None, lower_bound: None, cause: None };
     };

@@ -73,7 +73,7 @@ pub struct ShareDifference {
 
 impl ShareDifference {
     /// `differences` has an entry for each fixture that both sides have.
-    pub(in crate::results) fn new(before: Option<Share>, after: Option<Share>, differences: &[f64]) -> ShareDifference {
+    pub(crate) fn new(before: Option<Share>, after: Option<Share>, differences: &[f64]) -> ShareDifference {
         let estimate = stats::share_difference(differences);
         ShareDifference {
             before,
@@ -147,19 +147,19 @@ fn share_when_lost(answers: &Answers<'_>, wanted: AnswerWhenLost) -> Share {
 }
 
 /// The share of answers to unanswerable probes that assert something.
-pub(in crate::results) fn fabrication(answers: &Answers<'_>) -> Share {
+pub(crate) fn fabrication(answers: &Answers<'_>) -> Share {
     share_of(answers, &is_fabricated)
 }
 
 /// Survival by where the transcript last mentions a fact, the oldest first.
-pub(in crate::results) fn survival_by_depth(answers: &Answers<'_>) -> Ordered<Share> {
+pub(crate) fn survival_by_depth(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |_, fact| fact.depth);
     Depth::ALL.into_iter().filter_map(|depth| Some((depth.name().to_owned(), *shares.get(&depth)?))).collect()
 }
 
 /// Survival by the number of compressions since the transcript last mentioned a fact. Older results only separate one
 /// from several (`2+`).
-pub(in crate::results) fn survival_by_age(answers: &Answers<'_>) -> Ordered<Share> {
+pub(crate) fn survival_by_age(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |_, fact| match (fact.age, fact.depth) {
         (Some(age), _) => Some((age, "")),
         (None, Some(Depth::EarlierSpan)) => Some((2, "+")),
@@ -169,7 +169,7 @@ pub(in crate::results) fn survival_by_age(answers: &Answers<'_>) -> Ordered<Shar
 }
 
 /// Survival by how many messages mention a fact.
-pub(in crate::results) fn survival_by_mentions(answers: &Answers<'_>) -> Ordered<Share> {
+pub(crate) fn survival_by_mentions(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |_, fact| {
         Some(match fact.mentions? {
             0 | 1 => "1",
@@ -181,7 +181,7 @@ pub(in crate::results) fn survival_by_mentions(answers: &Answers<'_>) -> Ordered
 }
 
 /// Survival by the heading of the compression prompt that facts belong under.
-pub(in crate::results) fn survival_by_heading(answers: &Answers<'_>) -> Ordered<Share> {
+pub(crate) fn survival_by_heading(answers: &Answers<'_>) -> Ordered<Share> {
     let shares = survival_by(answers, |measured, _| measured.heading.clone());
     shares.into_iter().map(|(heading, share)| (heading.to_string(), share)).collect()
 }
@@ -203,7 +203,7 @@ fn survival_by<N: Ord>(
 pub(super) type FixtureCounts<Fixture> = BTreeMap<Fixture, (u64, u64)>;
 
 /// Adds one thing to the counts of its fixture.
-pub(in crate::results) fn count<Fixture: Ord>(counts: &mut FixtureCounts<Fixture>, fixture: Fixture, is_counted: bool) {
+pub(crate) fn count<Fixture: Ord>(counts: &mut FixtureCounts<Fixture>, fixture: Fixture, is_counted: bool) {
     let (count, of) = counts.entry(fixture).or_default();
     *count += u64::from(is_counted);
     *of += 1;
@@ -219,7 +219,7 @@ pub(super) fn shares_by<Group: Ord, Fixture: Ord>(
 }
 
 /// How the share of overclaims differs. `fixtures` maps each fixture of `after` to the same one of `before`.
-pub(in crate::results) fn overclaim_difference(
+pub(crate) fn overclaim_difference(
     after: &Answers<'_>,
     before: &Answers<'_>,
     fixtures: &BTreeMap<usize, usize>,
@@ -229,7 +229,7 @@ pub(in crate::results) fn overclaim_difference(
 }
 
 /// How the share of fabrications differs.
-pub(in crate::results) fn fabrication_difference(
+pub(crate) fn fabrication_difference(
     after: &Answers<'_>,
     before: &Answers<'_>,
     fixtures: &BTreeMap<usize, usize>,

@@ -124,14 +124,14 @@ pub struct ProbeFact {
 
 impl ProbeFact {
     /// Whether it is a fact of the probe that flipped.
-    pub(in crate::results) fn is_of(&self, flip: &Flip) -> bool {
+    pub(crate) fn is_of(&self, flip: &Flip) -> bool {
         (&self.fixture, self.point, &self.probe) == (&flip.fixture, flip.point, &flip.probe)
     }
 }
 
 /// Two methods that are compared, with the probes that are the same on both sides.
 #[derive(Clone, Copy)]
-pub(in crate::results) struct ComparedVariants<'s> {
+pub(crate) struct ComparedVariants<'s> {
     pub judged: &'s ResultSet,
     pub baseline: &'s ResultSet,
     /// The places of these probes: on the judged side, and in the baseline.
@@ -198,7 +198,7 @@ impl<'s> ComparedVariants<'s> {
         (!runs.is_empty()).then(|| say!("{place} · run {}", "{place} · 第 {} 次", runs.join(", ")))
     }
 
-    pub(in crate::results) fn differences(&self) -> Differences {
+    pub(crate) fn differences(&self) -> Differences {
         let mut differences = Differences { contexts: self.same_contexts(), ..Differences::default() };
         for (probe, other) in self.probes {
             differences.flipped.extend(self.flip(*probe, *other));
@@ -212,7 +212,7 @@ impl<'s> ComparedVariants<'s> {
     }
 
     /// The judged set and the baseline, each with the name of its method.
-    pub(in crate::results) fn methods(&self) -> [(&'s ResultSet, &'s str); 2] {
+    pub(crate) fn methods(&self) -> [(&'s ResultSet, &'s str); 2] {
         [(self.judged, &self.pair.a.method.name), (self.baseline, &self.pair.b.method.name)]
     }
 

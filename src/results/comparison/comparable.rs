@@ -26,7 +26,7 @@ pub struct Incompatibility {
 
 impl Incompatibility {
     /// A difference that no comparison may leave out.
-    pub(in crate::results) fn new(what: impl Into<String>) -> Incompatibility {
+    pub(crate) fn new(what: impl Into<String>) -> Incompatibility {
         Incompatibility { what: what.into(), allowed_from: None, excluded_fixture: None }
     }
 
@@ -93,7 +93,7 @@ impl Incomparable {
 
 /// Two variants that are compared.
 #[derive(Clone, Copy)]
-pub(in crate::results) struct VariantPair<'s> {
+pub(crate) struct VariantPair<'s> {
     pub a: VariantRef<'s>,
     pub b: VariantRef<'s>,
     /// Whether the user named both.

@@ -74,7 +74,7 @@ struct Chains<'s> {
 }
 
 /// The chains of both sides, by fixture.
-pub(in crate::results) struct ChainPairs<'s> {
+pub(crate) struct ChainPairs<'s> {
     fixtures: BTreeMap<&'s str, (Chains<'s>, Chains<'s>)>,
 }
 
@@ -90,7 +90,7 @@ impl<'s> ChainPairs<'s> {
     }
 
     /// The counts of each fixture, from which the method is tested.
-    pub(in crate::results) fn counts(&self) -> Vec<FailureCounts> {
+    pub(crate) fn counts(&self) -> Vec<FailureCounts> {
         let counts = self.fixtures.values().map(|(own, base)| FailureCounts {
             failed: own.failed.len(),
             chains: own.observed.len(),
@@ -101,7 +101,7 @@ impl<'s> ChainPairs<'s> {
     }
 
     /// The counts with the result of the test.
-    pub(in crate::results) fn judged(&self, test: &FailureTest) -> Reliability {
+    pub(crate) fn judged(&self, test: &FailureTest) -> Reliability {
         let counts = self.counts();
         Reliability {
             failed: counts.iter().map(|counts| counts.failed).sum(),

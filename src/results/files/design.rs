@@ -352,7 +352,7 @@ impl MethodInfo {
     }
 
     /// The settings in which two methods of one strategy differ, by their names in a pipeline.
-    pub(in crate::results) fn differing_settings(&self, other: &MethodInfo) -> Vec<String> {
+    pub(crate) fn differing_settings(&self, other: &MethodInfo) -> Vec<String> {
         if self.strategy != other.strategy {
             return Vec::new();
         }

@@ -34,14 +34,14 @@ pub type FindTextEdit<'t> = &'t dyn Fn(&str, &Digest, &Digest) -> TextEdit;
 
 /// What was edited in a method.
 #[derive(Debug, Default)]
-pub(in crate::results) struct MethodEdits {
+pub(crate) struct MethodEdits {
     /// Each edit in words.
     pub lines: Vec<String>,
     /// Prompts and inputs that differ.
     pub texts: Vec<TextEdit>,
 }
 
-pub(in crate::results) fn method_edits(before: &MethodInfo, after: &MethodInfo, find: FindTextEdit<'_>) -> MethodEdits {
+pub(crate) fn method_edits(before: &MethodInfo, after: &MethodInfo, find: FindTextEdit<'_>) -> MethodEdits {
     let mut edits = MethodEdits::default();
     edits.compare("strategy", Some(&before.strategy), Some(&after.strategy));
     edits.compare("target_tokens", before.target_tokens.as_ref(), after.target_tokens.as_ref());
@@ -54,7 +54,7 @@ pub(in crate::results) fn method_edits(before: &MethodInfo, after: &MethodInfo, 
 }
 
 /// Edits of the pipeline as a whole that do not prevent a comparison.
-pub(in crate::results) fn pipeline_edits(before: &Design, after: &Design) -> Vec<String> {
+pub(crate) fn pipeline_edits(before: &Design, after: &Design) -> Vec<String> {
     let mut edits = MethodEdits::default();
     edits.compare(word("focus topic", "关注主题"), before.focus_topic.as_ref(), after.focus_topic.as_ref());
     edits.lines

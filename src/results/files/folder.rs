@@ -120,7 +120,7 @@ fn hint(near: Option<&str>) -> String {
 
 /// The fields of a manifest that are read first, to check its format.
 #[derive(Deserialize)]
-pub(in crate::results) struct Head {
+pub(crate) struct Head {
     format: u32,
     #[serde(default)]
     version: String,
@@ -134,7 +134,7 @@ impl ResultsFolder {
         ResultsFolder { path: results.join(label.as_str()) }
     }
 
-    pub(in crate::results) fn at(path: impl Into<PathBuf>) -> ResultsFolder {
+    pub(crate) fn at(path: impl Into<PathBuf>) -> ResultsFolder {
         ResultsFolder { path: path.into() }
     }
 
@@ -394,7 +394,7 @@ impl ResultsFolder {
     }
 
     /// The files of fixtures and runs.
-    pub(in crate::results) fn run_files(&self) -> Result<Vec<PathBuf>, FileError> {
+    pub(crate) fn run_files(&self) -> Result<Vec<PathBuf>, FileError> {
         Ok(list_entries(&self.path)?.into_iter().filter(|path| is_run_file(&name_of(path))).collect())
     }
 

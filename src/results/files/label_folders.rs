@@ -54,17 +54,17 @@ pub enum LabelLockError {
 
 /// The folders of a label, whether or not they exist.
 #[derive(Clone, Debug)]
-pub(in crate::results) struct LabelFolders {
+pub(crate) struct LabelFolders {
     results: PathBuf,
     label: Label,
 }
 
 impl LabelFolders {
-    pub(in crate::results) fn new(results: &Path, label: &Label) -> LabelFolders {
+    pub(crate) fn new(results: &Path, label: &Label) -> LabelFolders {
         LabelFolders { results: results.to_owned(), label: label.clone() }
     }
 
-    pub(in crate::results) fn results(&self) -> &Path {
+    pub(crate) fn results(&self) -> &Path {
         &self.results
     }
 
@@ -85,7 +85,7 @@ impl LabelFolders {
     }
 
     /// `LABEL~1`, `LABEL~2` and so on, up to the first that does not exist.
-    pub(in crate::results) fn earlier(&self) -> Vec<(Label, ResultsFolder)> {
+    pub(crate) fn earlier(&self) -> Vec<(Label, ResultsFolder)> {
         let numbered = (1..).map(|number| (self.label.earlier(number), self.numbered(number)));
         numbered.take_while(|(_, folder)| folder.path().exists()).collect()
     }
@@ -248,7 +248,7 @@ fn carry_over(old: &ResultsFolder, new: &ResultsFolder) -> Result<(), FileError>
     Ok(())
 }
 
-pub(in crate::results) fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
     if let Some(parent) = to.parent() {
         create_private_folder(parent)?;
     }

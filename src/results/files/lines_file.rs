@@ -21,7 +21,7 @@ pub enum RowsForm {
 
 impl RowsForm {
     /// The path of a file in this form, from the path of the plain one.
-    pub(in crate::results) fn path(self, plain: &Path) -> PathBuf {
+    pub(crate) fn path(self, plain: &Path) -> PathBuf {
         match self {
             RowsForm::Plain => plain.to_owned(),
             RowsForm::Compressed => plain.with_added_extension("zst"),
@@ -97,11 +97,11 @@ impl<P: Ord + Copy> LinesFile<P> {
         Ok(())
     }
 
-    pub(in crate::results) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(in crate::results) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lines.len()
     }
 

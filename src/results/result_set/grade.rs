@@ -10,19 +10,19 @@ use crate::results::files::row::{OpenBook, Row};
 
 /// Scores by dimension. NaN marks a dimension that was not measured: this takes half the space of `Option`s.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::results) struct ByDimension([f64; Dimension::ALL.len()]);
+pub(crate) struct ByDimension([f64; Dimension::ALL.len()]);
 
 impl ByDimension {
-    pub(in crate::results) fn new(score: impl Fn(Dimension) -> Option<f64>) -> ByDimension {
+    pub(crate) fn new(score: impl Fn(Dimension) -> Option<f64>) -> ByDimension {
         ByDimension(Dimension::ALL.map(|dimension| score(dimension).unwrap_or(f64::NAN)))
     }
 
-    pub(in crate::results) fn get(&self, dimension: Dimension) -> Option<f64> {
+    pub(crate) fn get(&self, dimension: Dimension) -> Option<f64> {
         self.0.get(place(dimension)).copied().filter(|score| !score.is_nan())
     }
 
     /// The scores of the dimensions that were measured.
-    pub(in crate::results) fn measured(&self) -> impl Iterator<Item = f64> {
+    pub(crate) fn measured(&self) -> impl Iterator<Item = f64> {
         self.0.into_iter().filter(|score| !score.is_nan())
     }
 }
@@ -34,12 +34,12 @@ impl PartialEq for ByDimension {
 }
 
 /// The place of a dimension in lists by dimension. [`Dimension::ALL`] has the order of declaration.
-pub(in crate::results) fn place(dimension: Dimension) -> usize {
+pub(crate) fn place(dimension: Dimension) -> usize {
     dimension as usize
 }
 
 /// The items whose key is `wanted`, in a list sorted by `key`.
-pub(in crate::results) fn equal_range<T, K: Ord>(sorted: &[T], key: impl Fn(&T) -> K, wanted: K) -> &[T] {
+pub(crate) fn equal_range<T, K: Ord>(sorted: &[T], key: impl Fn(&T) -> K, wanted: K) -> &[T] {
     let from = sorted.partition_point(|item| key(item) < wanted);
     let until = sorted.partition_point(|item| key(item) <= wanted);
     sorted.get(from..until).unwrap_or_default()
@@ -47,7 +47,7 @@ pub(in crate::results) fn equal_range<T, K: Ord>(sorted: &[T], key: impl Fn(&T) 
 
 /// The place of an answer: variant, probe, run, number of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::results) struct AnswerAt {
+pub(crate) struct AnswerAt {
     pub variant: usize,
     pub probe: usize,
     pub run: u32,
@@ -56,14 +56,14 @@ pub(in crate::results) struct AnswerAt {
 
 impl AnswerAt {
     /// The variant, probe and run that it belongs to.
-    pub(in crate::results) fn cell(&self) -> (usize, usize, u32) {
+    pub(crate) fn cell(&self) -> (usize, usize, u32) {
         (self.variant, self.probe, self.run)
     }
 }
 
 /// One grade of one answer by one judge.
 #[derive(Clone, Debug)]
-pub(in crate::results) struct Grade {
+pub(crate) struct Grade {
     pub at: AnswerAt,
     pub judge_n: u32,
     pub judge: usize,
@@ -78,7 +78,7 @@ pub(in crate::results) struct Grade {
 
 impl Grade {
     /// Whether both have the same points of each criterion, and the same dimensions.
-    pub(in crate::results) fn is_graded_like(&self, other: &Grade) -> bool {
+    pub(crate) fn is_graded_like(&self, other: &Grade) -> bool {
         self.dimensions == other.dimensions
             && (self.points == other.points || self.sorted_points() == other.sorted_points())
     }
@@ -92,7 +92,7 @@ impl Grade {
 
 /// The outcome of an expected fact, without its name.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::results) struct MeasuredFact {
+pub(crate) struct MeasuredFact {
     pub answered: bool,
     pub class: Option<FactClass>,
     pub depth: Option<Depth>,
@@ -109,14 +109,14 @@ impl MeasuredFact {
     }
 
     /// Whether it occurs in the context; `None` where that is unknown.
-    pub(in crate::results) fn is_present(&self) -> Option<bool> {
+    pub(crate) fn is_present(&self) -> Option<bool> {
         self.class.map(|class| matches!(class, FactClass::Answered | FactClass::Missed))
     }
 }
 
 /// What was measured of one answer without a judge.
 #[derive(Clone, Debug)]
-pub(in crate::results) struct MeasuredAnswer {
+pub(crate) struct MeasuredAnswer {
     pub at: AnswerAt,
     pub facts: Vec<MeasuredFact>,
     pub when_lost: Option<AnswerWhenLost>,
@@ -140,7 +140,7 @@ pub(in crate::results) struct MeasuredAnswer {
 
 /// The searches of an open-book answer.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::results) struct Reach {
+pub(crate) struct Reach {
     pub searches: u64,
     /// Tokens of what was returned.
     pub tokens: u64,
@@ -157,12 +157,12 @@ impl Reach {
 
 impl MeasuredAnswer {
     /// Whether the context is known to lack every expected fact.
-    pub(in crate::results) fn has_lost_all(&self) -> bool {
+    pub(crate) fn has_lost_all(&self) -> bool {
         !self.facts.is_empty() && self.facts.iter().all(|fact| fact.is_present() == Some(false))
     }
 
     /// `heading` is the row's heading, which many rows share.
-    pub(in crate::results) fn from_row<T>(at: AnswerAt, row: &Row<T>, heading: Option<Arc<str>>) -> MeasuredAnswer {
+    pub(crate) fn from_row<T>(at: AnswerAt, row: &Row<T>, heading: Option<Arc<str>>) -> MeasuredAnswer {
         MeasuredAnswer {
             at,
             facts: row.facts.iter().map(MeasuredFact::from_outcome).collect(),

@@ -58,18 +58,18 @@ fn level<'r>(variant: &VariantRuns, fixtures: impl Iterator<Item = (usize, &'r R
 }
 
 /// The level of `overall`.
-pub(in crate::results) fn overall_level(runs: &VariantRuns) -> ScoreEstimate {
+pub(crate) fn overall_level(runs: &VariantRuns) -> ScoreEstimate {
     level(runs, runs.overall())
 }
 
 /// The levels of the dimensions measured.
-pub(in crate::results) fn dimension_levels(runs: &VariantRuns) -> ScoreEstimates {
+pub(crate) fn dimension_levels(runs: &VariantRuns) -> ScoreEstimates {
     let measured = Dimension::ALL.into_iter().filter(|dimension| runs.dimension(*dimension).next().is_some());
     measured.map(|dimension| (dimension.name().to_owned(), level(runs, runs.dimension(dimension)))).collect()
 }
 
 /// `overall` and the dimensions together.
-pub(in crate::results) fn levels(runs: &VariantRuns) -> ScoreEstimates {
+pub(crate) fn levels(runs: &VariantRuns) -> ScoreEstimates {
     let overall = (OVERALL.to_owned(), overall_level(runs));
     std::iter::once(overall).chain(dimension_levels(runs)).collect()
 }

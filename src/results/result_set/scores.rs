@@ -12,14 +12,14 @@ use stats::{self, MissingCounts};
 
 /// The scores of one answer in one repetition of the judgement, by dimension: the medians of its panel.
 #[derive(Clone, Debug)]
-pub(in crate::results) struct MergedScores {
+pub(crate) struct MergedScores {
     pub at: AnswerAt,
     pub dimensions: ByDimension,
 }
 
 /// All scores of a result set, ready to be averaged.
 #[derive(Clone, Debug)]
-pub(in crate::results) struct Scores {
+pub(crate) struct Scores {
     /// The scores of each answer and judgement, with panels merged; sorted by place.
     graded: Vec<MergedScores>,
     grid: Grid,
@@ -33,7 +33,7 @@ pub(in crate::results) struct Scores {
 
 impl Scores {
     /// From grades sorted by place.
-    pub(in crate::results) fn new(design: &Design, variants: usize, grades: &[Grade]) -> Scores {
+    pub(crate) fn new(design: &Design, variants: usize, grades: &[Grade]) -> Scores {
         let graded = merge_panels(grades, &design.rubric.criteria);
         let fixtures = design.fixtures.iter().enumerate();
         let fixture_of: Vec<usize> = fixtures.flat_map(|(ix, fixture)| repeat_n(ix, fixture.probes.len())).collect();
@@ -46,48 +46,48 @@ impl Scores {
     }
 
     /// How many runs there should be.
-    pub(in crate::results) fn runs(&self) -> usize {
+    pub(crate) fn runs(&self) -> usize {
         self.grid.runs
     }
 
     /// The probes of a variant that were judged at least once.
-    pub(in crate::results) fn judged(&self, variant: usize) -> BTreeSet<usize> {
+    pub(crate) fn judged(&self, variant: usize) -> BTreeSet<usize> {
         let counts = self.distinct_runs.get(variant).into_iter().flatten().enumerate();
         counts.filter(|(_, runs)| **runs > 0).map(|(probe, _)| probe).collect()
     }
 
     /// How many runs of a probe did work of their own; `None` where nothing was judged.
-    pub(in crate::results) fn distinct_runs(&self, variant: usize, probe: usize) -> Option<usize> {
+    pub(crate) fn distinct_runs(&self, variant: usize, probe: usize) -> Option<usize> {
         self.distinct_runs.get(variant)?.get(probe).copied().filter(|runs| *runs > 0)
     }
 
-    pub(in crate::results) fn fixture_of(&self, probe: usize) -> Option<usize> {
+    pub(crate) fn fixture_of(&self, probe: usize) -> Option<usize> {
         self.fixture_of.get(probe).copied()
     }
 
     /// All probes of a fixture.
-    pub(in crate::results) fn span(&self, fixture: usize) -> Range<usize> {
+    pub(crate) fn span(&self, fixture: usize) -> Range<usize> {
         self.fixture_of.partition_point(|of| *of < fixture)..self.fixture_of.partition_point(|of| *of <= fixture)
     }
 
     /// Whether a probe measures a dimension for any variant.
-    pub(in crate::results) fn measures(&self, probe: usize, dimension: Dimension) -> bool {
+    pub(crate) fn measures(&self, probe: usize, dimension: Dimension) -> bool {
         self.measures.get(probe).and_then(|measured| measured.get(place(dimension))).is_some_and(|measured| *measured)
     }
 
     /// The score of each run, which is the mean over its answers and judgements; `None` for a run without a score.
-    pub(in crate::results) fn by_run(&self, variant: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
+    pub(crate) fn by_run(&self, variant: usize, probe: usize, dimension: Dimension) -> &[Option<f64>] {
         self.grid.by_run(variant, probe, dimension)
     }
 
     /// How many runs of a probe there should be, and how many of them have no score.
-    pub(in crate::results) fn gaps(&self, variant: usize, probe: usize, dimension: Dimension) -> MissingCounts {
+    pub(crate) fn gaps(&self, variant: usize, probe: usize, dimension: Dimension) -> MissingCounts {
         let present = self.by_run(variant, probe, dimension).iter().flatten().count();
         MissingCounts { cells: self.runs(), missing: self.runs().saturating_sub(present) }
     }
 
     /// The scores of each answer and judgement of a variant, with panels merged; sorted by place.
-    pub(in crate::results) fn graded(&self, variant: usize) -> &[MergedScores] {
+    pub(crate) fn graded(&self, variant: usize) -> &[MergedScores] {
         equal_range(&self.graded, |graded| graded.at.variant, variant)
     }
 }

@@ -8,10 +8,10 @@ use crate::judge::Dimension;
 use stats::{self, RunValues};
 
 /// Probes by their place in the result set.
-pub(in crate::results) type Subset = BTreeSet<usize>;
+pub(crate) type Subset = BTreeSet<usize>;
 
 /// The probes that figures are computed from, by fixture.
-pub(in crate::results) struct Selection<'s> {
+pub(crate) struct Selection<'s> {
     scores: &'s Scores,
     /// The dimensions that `overall` is the mean of.
     pub overall: BTreeSet<Dimension>,
@@ -41,7 +41,7 @@ impl FixtureProbes {
 }
 
 /// The values of one variant's runs on one fixture.
-pub(in crate::results) struct FixtureRuns {
+pub(crate) struct FixtureRuns {
     pub fixture: usize,
     /// By dimension; `None` where nothing was measured.
     dimensions: [Option<RunValues>; Dimension::ALL.len()],
@@ -54,12 +54,7 @@ pub(in crate::results) struct FixtureRuns {
 impl<'s> Selection<'s> {
     /// The probes `kept` of those that were `due`, with `overall` over the dimensions that all fixtures have, without
     /// those `excluded`.
-    pub(in crate::results) fn new(
-        scores: &'s Scores,
-        kept: Subset,
-        due: Subset,
-        excluded: &BTreeSet<Dimension>,
-    ) -> Selection<'s> {
+    pub(crate) fn new(scores: &'s Scores, kept: Subset, due: Subset, excluded: &BTreeSet<Dimension>) -> Selection<'s> {
         let places: BTreeSet<usize> = kept.iter().filter_map(|probe| scores.fixture_of(*probe)).collect();
         let fixtures = places.into_iter().map(|fixture| FixtureProbes {
             fixture,
@@ -73,29 +68,29 @@ impl<'s> Selection<'s> {
     }
 
     /// The part of the selection that is in `group`.
-    pub(in crate::results) fn only(&self, group: &Subset) -> Selection<'s> {
+    pub(crate) fn only(&self, group: &Subset) -> Selection<'s> {
         Selection::new(self.scores, &self.kept & group, &self.due & group, &self.excluded)
     }
 
     /// The same probes with the scores of other answers.
-    pub(in crate::results) fn with_scores<'o>(&self, scores: &'o Scores) -> Selection<'o> {
+    pub(crate) fn with_scores<'o>(&self, scores: &'o Scores) -> Selection<'o> {
         Selection::new(scores, self.kept.clone(), self.due.clone(), &self.excluded).with_overall_of(self)
     }
 
     /// Other probes with the scores of other answers, with `overall` over the same dimensions if this has any.
-    pub(in crate::results) fn over<'o>(&self, scores: &'o Scores, probes: Subset) -> Selection<'o> {
+    pub(crate) fn over<'o>(&self, scores: &'o Scores, probes: Subset) -> Selection<'o> {
         let other = Selection::new(scores, probes.clone(), probes, &self.excluded);
         if self.overall.is_empty() { other } else { other.with_overall_of(self) }
     }
 
     /// The same selection with `overall` over the dimensions of `other`, because both sides of a comparison must use
     /// the same.
-    pub(in crate::results) fn with_overall_of(self, other: &Selection<'_>) -> Selection<'s> {
+    pub(crate) fn with_overall_of(self, other: &Selection<'_>) -> Selection<'s> {
         Selection { overall: other.overall.clone(), ..self }
     }
 
     /// The values of a variant's runs, with one entry for each fixture.
-    pub(in crate::results) fn runs(&self, variant: usize) -> VariantRuns {
+    pub(crate) fn runs(&self, variant: usize) -> VariantRuns {
         VariantRuns {
             runs: self.scores.runs(),
             by_fixture: self.fixtures.iter().map(|probes| self.fixture_runs(probes, variant)).collect(),
@@ -136,7 +131,7 @@ fn is_scored(by_run: &[Option<f64>]) -> bool {
 }
 
 /// The values of one variant's runs on the fixtures of a selection.
-pub(in crate::results) struct VariantRuns {
+pub(crate) struct VariantRuns {
     pub by_fixture: Vec<FixtureRuns>,
     /// How many runs there should be.
     runs: usize,
@@ -144,24 +139,24 @@ pub(in crate::results) struct VariantRuns {
 
 impl VariantRuns {
     /// The runs of `overall`, with one entry for each fixture that has it.
-    pub(in crate::results) fn overall(&self) -> impl Iterator<Item = (usize, &RunValues)> {
+    pub(crate) fn overall(&self) -> impl Iterator<Item = (usize, &RunValues)> {
         self.by_fixture.iter().filter_map(|runs| Some((runs.fixture, runs.overall.as_ref()?)))
     }
 
     /// The runs of a dimension, with one entry for each fixture that has it.
-    pub(in crate::results) fn dimension(&self, dimension: Dimension) -> impl Iterator<Item = (usize, &RunValues)> {
+    pub(crate) fn dimension(&self, dimension: Dimension) -> impl Iterator<Item = (usize, &RunValues)> {
         self.by_fixture.iter().filter_map(move |runs| Some((runs.fixture, runs.dimension(dimension)?)))
     }
 
     /// Whether the runs of a fixture repeat the same work, so that nothing varies between them.
-    pub(in crate::results) fn are_deterministic(&self) -> bool {
+    pub(crate) fn are_deterministic(&self) -> bool {
         self.runs > 1 && self.by_fixture.iter().any(|runs| runs.real_runs.is_some_and(|count| count < 2.0))
     }
 }
 
 impl FixtureRuns {
     /// The runs of a dimension; `None` where nothing was measured.
-    pub(in crate::results) fn dimension(&self, dimension: Dimension) -> Option<&RunValues> {
+    pub(crate) fn dimension(&self, dimension: Dimension) -> Option<&RunValues> {
         self.dimensions.get(place(dimension))?.as_ref()
     }
 }

@@ -9,9 +9,7 @@ use futures::future::join_all;
 
 use super::tracked::{Tracked, confirmation_wait, first_wait};
 use crate::action::ActionKey;
-use crate::entries::{
-    BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta, JournalRecord, LineName, LineOutcome,
-};
+use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta, LineName, LineOutcome};
 use crate::scheduler::execute::Executor;
 use base::locale::word;
 use base::say;
@@ -132,7 +130,7 @@ async fn confirm(
     let nonce = *nonce;
     match client.find(&nonce.to_string(), newest.as_deref(), known).await {
         Ok(BatchSearch::Found(id)) => {
-            JournalRecord::Submitted { nonce, id: &id }.write(executor.store).await?;
+            tracked.batch.intent.write_submitted(executor.store, &id).await?;
             tracked.batch.id = Some(id.clone());
             Ok(Confirmation::Id(id))
         }
@@ -143,8 +141,7 @@ async fn confirm(
                 tracked.note = word("not confirmed by the provider", "服务商未确认").to_owned();
                 return Ok(Confirmation::Open);
             }
-            let closed = ClosedBatch::without_lines(nonce, BatchClosing::NotCreated);
-            JournalRecord::Closed(&closed).write(executor.store).await?;
+            ClosedBatch::without_lines(nonce, BatchClosing::NotCreated).write(executor.store).await?;
             Ok(Confirmation::NotCreated)
         }
         Ok(BatchSearch::Undecided) => {
@@ -199,7 +196,7 @@ async fn close(
     });
     let lines = lines.collect();
     let closed = ClosedBatch { nonce: intent.nonce, closed: now_ms(), closing: BatchClosing::Collected, lines };
-    JournalRecord::Closed(&closed).write(executor.store).await?;
+    closed.write(executor.store).await?;
     client.delete(status).await;
     Ok(outcomes)
 }

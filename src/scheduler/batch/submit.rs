@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::tracked::{EndedLine, LineEnd, Tracked};
 use crate::action::DigestBuilder;
-use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, JournalRecord, OpenBatch, Refresh};
+use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, OpenBatch, Refresh};
 use crate::plan::{Action, CurrentSources};
 use crate::results::{Blame, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
@@ -218,10 +218,10 @@ impl Submitter<'_, '_> {
         };
         let intent = self.intent(spec, first, &built, client.fingerprint(), newest);
         let nonce = intent.nonce;
-        JournalRecord::Intent(&intent).write(store).await?;
+        intent.write(store).await?;
         let id = match client.create(&nonce.to_string(), &requests(&intent, &built)).await {
             Ok(id) => {
-                JournalRecord::Submitted { nonce, id: &id }.write(store).await?;
+                intent.write_submitted(store, &id).await?;
                 Some(id)
             }
             // This run and later ones look for it.
@@ -230,8 +230,7 @@ impl Submitter<'_, '_> {
                 None
             }
             Err(CreateFault::Refused(failure)) => {
-                let closed = ClosedBatch::without_lines(nonce, BatchClosing::NotCreated);
-                JournalRecord::Closed(&closed).write(store).await?;
+                ClosedBatch::without_lines(nonce, BatchClosing::NotCreated).write(store).await?;
                 self.refuse(built, &failure, submission);
                 return Ok(());
             }

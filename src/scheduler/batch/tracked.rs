@@ -10,13 +10,13 @@ use base::locale::word;
 use models::Limits;
 
 /// An action that no longer waits for a batch.
-pub(in crate::scheduler) struct EndedLine {
+pub(crate) struct EndedLine {
     pub action: Action,
     pub end: LineEnd,
 }
 
 #[expect(clippy::large_enum_variant, reason = "few at a time, and taken apart at once")]
-pub(in crate::scheduler) enum LineEnd {
+pub(crate) enum LineEnd {
     /// It has an output, or none.
     Executed(Result<ExecutedOutput, ExecutionError>),
     /// It is begun again: live, or in the next batch.

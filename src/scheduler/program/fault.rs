@@ -83,7 +83,7 @@ fn tail(stderr: &str) -> String {
 
 /// The output of a program for one request.
 #[derive(Debug)]
-pub(in crate::scheduler) struct ProgramOutput {
+pub(crate) struct ProgramOutput {
     pub stdout: Bytes,
     /// What it wrote to standard error meanwhile; only the end of a long text.
     pub(super) stderr: String,

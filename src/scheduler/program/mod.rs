@@ -39,7 +39,7 @@ impl Programs {
         process::redact_secrets(spec);
         let output = match spec.protocol {
             Protocol::Lines { .. } => self.pool(spec).ask(spec, stdin).await?,
-            Protocol::Once { .. } => {
+            Protocol::One | Protocol::Two => {
                 let (began, started) = (Instant::now(), SystemTime::now());
                 let (stdout, stderr) = process::run(spec, stdin).await?;
                 ProgramOutput { stdout, stderr, started, elapsed: began.elapsed() }

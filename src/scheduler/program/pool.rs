@@ -38,7 +38,7 @@ impl WorkerPool {
     pub(super) fn new(spec: &CommandSpec) -> WorkerPool {
         let (workers, start_timeout) = match spec.protocol {
             Protocol::Lines { workers, start_timeout } => (workers.get(), start_timeout),
-            Protocol::Once { .. } => (1, spec.timeout),
+            Protocol::One | Protocol::Two => (1, spec.timeout),
         };
         WorkerPool {
             idle: RefCell::default(),

@@ -111,7 +111,7 @@ impl EntryHeader {
 
 /// The head of an entry's header: all that a scan of headers decodes, without an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct EntrySummary {
+pub(crate) struct EntrySummary {
     pub(super) created: u64,
     pub(super) kind: Tag,
     pub(super) usage: Usage,
@@ -159,7 +159,7 @@ impl ParseResult {
 
 /// The result of parsing the body of an entry, as it is stored with others in a frame.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct ParsedBody {
+pub(crate) struct ParsedBody {
     pub(super) key: ActionKey,
     /// The beginning of the digest of the body.
     raw: [u8; 8],

@@ -10,7 +10,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, age, count, left, money, right};
 use crate::cli::project::{open_snapshot, open_store, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::entries::{BatchClosing, BatchIntent, ClosedBatch, Journal, JournalRecord, OpenBatch};
+use crate::entries::{BatchClosing, BatchIntent, ClosedBatch, Journal, OpenBatch};
 use crate::evaluation::runtime;
 use base::locale::word;
 use base::say;
@@ -60,8 +60,7 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
             let runtime = runtime()?;
             for batch in named(&open, names)? {
                 let nonce = batch.intent.nonce;
-                let closed = ClosedBatch::without_lines(nonce, BatchClosing::Forgotten);
-                runtime.block_on(JournalRecord::Closed(&closed).write(&store))?;
+                runtime.block_on(ClosedBatch::without_lines(nonce, BatchClosing::Forgotten).write(&store))?;
                 let requests = count(batch.intent.lines.len(), Noun::Request);
                 console.print(&say!(
                     "{nonce}: forgotten; {requests} will be sent again",

@@ -110,7 +110,7 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
         return;
     }
     unused_line(manifest).into_iter().for_each(|line| console.print(&line));
-    let (number, of) = part.map(|part| (part.number.to_string(), part.number.of().get())).unwrap_or_default();
+    let (number, of) = part.map(|part| (part.number.to_string(), part.number.count().get())).unwrap_or_default();
     console.print(&format!(
         "{} · {}",
         console.paint(TextStyle::Strong, &format!("{label} {number}")),

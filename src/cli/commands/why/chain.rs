@@ -8,8 +8,8 @@ use crate::action::{ActionKey, Digest, Stage};
 use crate::entries::{EntryCoordinate, EntryLookup, EntryMeta, Refresh};
 use crate::pipeline::{CellCoordinate, Matrix, Pipeline};
 use crate::plan::{
-    Action, ActionStatus, CurrentSources, Explainer, Frontier, PrepareError, Preparer, StaleExplanation, StaleReason,
-    TaskOutcome, cell_coordinate, changes_since, follow, hunks, look_up, reason, touches_messages, touches_probe,
+    Action, ActionStatus, CurrentSources, Explainer, Frontier, PrepareError, Preparer, StaleCause, StaleExplanation,
+    StaleReason, TaskOutcome, cell_coordinate, changes_since, follow, has_changed_inputs, hunks, look_up, reason,
 };
 use crate::results::FailedAction;
 use store::cache::{CacheSnapshot, Lookup, Record};
@@ -214,10 +214,11 @@ impl StepComparison<'_> {
             Some((origin.label(), hunks(&text, origin.text, AROUND)))
         });
         let mut files: Vec<FileDiff> = edited.collect();
-        if let Some(edited) = self.edited.filter(|_| touches_messages(reason)) {
+        if let Some(edited) = self.edited.filter(|_| has_changed_inputs(reason, StaleCause::Span)) {
             files.extend(edited.messages(now.point));
         }
-        if let Some((edited, probe)) = self.edited.filter(|_| touches_probe(reason)).zip(now.current.probe) {
+        let edited = self.edited.filter(|_| has_changed_inputs(reason, StaleCause::Probe));
+        if let Some((edited, probe)) = edited.zip(now.current.probe) {
             files.extend(edited.probe(probe));
         }
         StepDifference { explained, files }

@@ -14,17 +14,17 @@ use base::files::sync_folder;
 const BAD: &str = "index.bad-";
 
 /// Where a new tree is filled.
-pub(in crate::cache) fn fresh_index(layout: &Layout) -> PathBuf {
+pub(crate) fn fresh_index(layout: &Layout) -> PathBuf {
     layout.root().join("index.new")
 }
 
 /// Where a complete tree is put before it replaces the old one.
-pub(in crate::cache) fn ready_index(layout: &Layout) -> PathBuf {
+pub(crate) fn ready_index(layout: &Layout) -> PathBuf {
     layout.root().join("index.ready")
 }
 
 /// Removes a folder, if it exists.
-pub(in crate::cache) fn remove_folder(path: &Path) -> Result<(), CacheError> {
+pub(crate) fn remove_folder(path: &Path) -> Result<(), CacheError> {
     match fs::remove_dir_all(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(CacheError::io("remove", path)(e)),
         _ => Ok(()),
@@ -32,7 +32,7 @@ pub(in crate::cache) fn remove_folder(path: &Path) -> Result<(), CacheError> {
 }
 
 /// Finishes or removes what a killed process left.
-pub(in crate::cache) fn finish_index(layout: &Layout) -> Result<(), CacheError> {
+pub(crate) fn finish_index(layout: &Layout) -> Result<(), CacheError> {
     remove_folder(&fresh_index(layout))?;
     let ready = ready_index(layout);
     if !ready.exists() {
@@ -44,14 +44,14 @@ pub(in crate::cache) fn finish_index(layout: &Layout) -> Result<(), CacheError> 
 
 /// What happens to the tree that is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cache) enum OldIndex {
+pub(crate) enum OldIndex {
     /// It is kept as `index.bad-<time>`, to find out what was wrong.
     SetAside,
     Remove,
 }
 
 /// Fills a new tree and replaces the old one with it. Nobody may have the old one open.
-pub(in crate::cache) fn replace_index(
+pub(crate) fn replace_index(
     layout: &Layout,
     tables: &Tables,
     packs: &Watermarks,
@@ -74,7 +74,7 @@ pub(in crate::cache) fn replace_index(
 }
 
 /// Renames the index to `index.bad-<time>`. Only the newest such folder is kept.
-pub(in crate::cache) fn set_aside(layout: &Layout) -> Result<(), CacheError> {
+pub(crate) fn set_aside(layout: &Layout) -> Result<(), CacheError> {
     remove_bad(layout)?;
     let old = layout.index();
     if !old.exists() {
@@ -86,7 +86,7 @@ pub(in crate::cache) fn set_aside(layout: &Layout) -> Result<(), CacheError> {
 }
 
 /// Removes the indexes that were set aside.
-pub(in crate::cache) fn remove_bad(layout: &Layout) -> Result<(), CacheError> {
+pub(crate) fn remove_bad(layout: &Layout) -> Result<(), CacheError> {
     let root = layout.root();
     for entry in fs::read_dir(root).map_err(CacheError::io("list", root))? {
         let entry = entry.map_err(CacheError::io("list", root))?;

@@ -26,7 +26,7 @@ pub(super) type PlacePrefix = [u8; 8];
 
 /// The name of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::cache) enum ItemKey {
+pub(crate) enum ItemKey {
     Action(ActionKey),
     Place(PlacePrefix),
     Text(Digest),
@@ -39,7 +39,7 @@ pub(in crate::cache) enum ItemKey {
 
 /// How much of a pack the tree has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::cache) struct Watermark {
+pub(crate) struct Watermark {
     /// The nonce of the pack's header: no other pack has it.
     pub nonce: u64,
     /// The end of the frames that the tree has.
@@ -49,7 +49,7 @@ pub(in crate::cache) struct Watermark {
 }
 
 /// An item of the tree. Without a value, the tree does not have it.
-pub(in crate::cache) struct Item {
+pub(crate) struct Item {
     pub(super) key: Vec<u8>,
     pub value: Option<Vec<u8>>,
 }

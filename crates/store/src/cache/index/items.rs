@@ -11,7 +11,7 @@ use base::locale::word;
 const REMOVED: u8 = 0;
 
 /// An item as the tree should have it now.
-pub(in crate::cache) fn item(tables: &Tables, key: ItemKey) -> IndexResult<Item> {
+pub(crate) fn item(tables: &Tables, key: ItemKey) -> IndexResult<Item> {
     let value = match key {
         ItemKey::Action(action) => match (tables.find(&action), tables.removed.get(&action)) {
             (Some(record), _) => Some(encode_record(&record)?),

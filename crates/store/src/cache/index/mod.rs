@@ -61,7 +61,7 @@ impl PackedRecord {
 
 /// The current record of each key, and everything else that the frames define.
 #[derive(Debug, Default)]
-pub(super) struct Tables {
+pub(crate) struct Tables {
     records: DigestMap<ActionKey, PackedRecord>,
     latest: DigestMap<PlacePrefix, ActionKey>,
     removed: DigestMap<ActionKey, RemovalReason>,

@@ -16,7 +16,7 @@ use base::say;
 
 /// A pack as it was when it was scanned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cache) struct PackState {
+pub(crate) struct PackState {
     pub id: u32,
     pub nonce: u64,
     /// Where the last whole frame ends.
@@ -25,7 +25,7 @@ pub(in crate::cache) struct PackState {
 }
 
 /// Scans the frame headers of all packs.
-pub(in crate::cache) fn scan(layout: &Layout, packs: &PackFiles) -> Result<(Tables, Vec<PackState>), CacheError> {
+pub(crate) fn scan(layout: &Layout, packs: &PackFiles) -> Result<(Tables, Vec<PackState>), CacheError> {
     /// A prune in another process may remove packs during the scan, after it has copied their live frames to a new one.
     const ATTEMPTS: usize = 5;
     let mut attempt = 0;
@@ -76,7 +76,7 @@ fn scan_pack(tables: &mut Tables, id: u32, from: u64, is_newest: bool, packs: &P
 }
 
 /// The watermark of a pack if the tree has all of its frames before `good`.
-pub(in crate::cache) fn watermark(file: &File, nonce: u64, good: u64) -> io::Result<Watermark> {
+pub(crate) fn watermark(file: &File, nonce: u64, good: u64) -> io::Result<Watermark> {
     const TAIL: u64 = 64;
     let covered = good.min(TAIL);
     let mut bytes = vec![0; covered as usize];
@@ -85,14 +85,14 @@ pub(in crate::cache) fn watermark(file: &File, nonce: u64, good: u64) -> io::Res
 }
 
 /// The watermarks of packs whose frames are all in the tables.
-pub(in crate::cache) fn watermarks(states: &[PackState], packs: &PackFiles) -> io::Result<Watermarks> {
+pub(crate) fn watermarks(states: &[PackState], packs: &PackFiles) -> io::Result<Watermarks> {
     let marks = states.iter().map(|state| Ok((state.id, watermark(&*packs.file(state.id)?, state.nonce, state.good)?)));
     marks.collect()
 }
 
 /// Adds the frames of the packs that the tree did not have. Returns the states of the packs; the error says why the
 /// tree does not belong to these packs.
-pub(in crate::cache) fn catch_up(
+pub(crate) fn catch_up(
     tables: &mut Tables,
     marks: &Watermarks,
     ids: &[u32],

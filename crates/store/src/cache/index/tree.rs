@@ -42,11 +42,11 @@ thread_local! {
 }
 
 /// How much of each pack the tree has.
-pub(in crate::cache) type Watermarks = BTreeMap<u32, Watermark>;
+pub(crate) type Watermarks = BTreeMap<u32, Watermark>;
 
 /// The tree, open for writing.
 #[derive(Debug)]
-pub(in crate::cache) struct ActionTree {
+pub(crate) struct ActionTree {
     folder: PathBuf,
     /// Taken when this is dropped.
     open: Option<OpenTree>,
@@ -72,12 +72,12 @@ impl Drop for ActionTree {
 
 impl ActionTree {
     /// Whether there is a tree in `folder`, sound or not.
-    pub(in crate::cache) fn is_in(folder: &Path) -> bool {
+    pub(crate) fn is_in(folder: &Path) -> bool {
         folder.join("db").exists()
     }
 
     /// Opens the tree in `folder`, or creates an empty one.
-    pub(in crate::cache) fn open(folder: &Path) -> IndexResult<ActionTree> {
+    pub(crate) fn open(folder: &Path) -> IndexResult<ActionTree> {
         create_private_folder(folder).map_err(IndexFault::broken)?;
         remove_half_snapshots(folder).map_err(IndexFault::broken)?;
         check_available(THREADS).map_err(IndexFault::broken)?;
@@ -102,7 +102,7 @@ impl ActionTree {
     }
 
     /// Reads the whole tree, in order.
-    pub(in crate::cache) fn load(&self) -> IndexResult<(Tables, Watermarks)> {
+    pub(crate) fn load(&self) -> IndexResult<(Tables, Watermarks)> {
         let (mut tables, mut packs, mut total) = (Tables::default(), Watermarks::new(), None);
         let mut items = self.open_tree()?.actions.iter();
         while let Some((key, value)) = catch_panics(|| items.next().transpose())? {
@@ -123,7 +123,7 @@ impl ActionTree {
     }
 
     /// Writes all of `tables` into an empty tree.
-    pub(in crate::cache) fn fill(&self, tables: &Tables, packs: &Watermarks) -> IndexResult<()> {
+    pub(crate) fn fill(&self, tables: &Tables, packs: &Watermarks) -> IndexResult<()> {
         const BATCH: usize = 2048;
         let mut items = tables.item_keys().map(|key| item(tables, key)).collect::<IndexResult<Vec<_>>>()?;
         items.sort_unstable_by(|a, b| a.key.cmp(&b.key));
@@ -137,7 +137,7 @@ impl ActionTree {
     }
 
     /// Writes the changes of `tables` together with the new watermarks of packs; `None` for a pack that is gone.
-    pub(in crate::cache) fn update(&self, tables: &mut Tables, packs: &[(u32, Option<Watermark>)]) -> IndexResult<()> {
+    pub(crate) fn update(&self, tables: &mut Tables, packs: &[(u32, Option<Watermark>)]) -> IndexResult<()> {
         let changes = tables.take_changes().into_iter().chain([ItemKey::Total]);
         let mut items = changes.map(|key| item(tables, key)).collect::<IndexResult<Vec<_>>>()?;
         for (id, mark) in packs {
@@ -159,7 +159,7 @@ impl ActionTree {
     }
 
     /// Writes everything to disk. sled's flush does not survive a power failure; syncing its file does.
-    pub(in crate::cache) fn flush(&self) -> IndexResult<()> {
+    pub(crate) fn flush(&self) -> IndexResult<()> {
         let open = self.open_tree()?;
         catch_panics(|| open.db.flush())?;
         // some systems sync only what is open for writing

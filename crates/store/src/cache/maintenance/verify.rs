@@ -60,7 +60,7 @@ impl DamagedRange {
 }
 
 /// Verifies everything and removes what is damaged.
-pub(in crate::cache) fn verify(store: &StoreInner, active: &mut ActivePack) -> Result<Vec<DamageReport>, CacheError> {
+pub(crate) fn verify(store: &StoreInner, active: &mut ActivePack) -> Result<Vec<DamageReport>, CacheError> {
     let mut reports = Vec::new();
     check_packs(store, active, &mut reports)?;
     check_index(store, active, &mut reports)?;

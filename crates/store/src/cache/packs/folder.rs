@@ -13,7 +13,7 @@ use base::files::{FileLock, LockError, create_private_folder, folder_of, open_op
 /// What the FORMAT file contains before the version. A program refuses versions that it does not know.
 const FORMAT_PREFIX: &str = "compeval store format ";
 /// Stands for the writer of entries that nobody signed.
-pub(in crate::cache) const UNSIGNED: &str = "unsigned";
+pub(crate) const UNSIGNED: &str = "unsigned";
 
 /// The beginning of the FORMAT file of caches that unreleased versions wrote.
 const OLDER_PREFIX: &str = "compeval cache format ";
@@ -23,12 +23,12 @@ const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
 
 /// The paths in a cache folder.
 #[derive(Clone, Debug)]
-pub(in crate::cache) struct Layout {
+pub(crate) struct Layout {
     root: PathBuf,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::cache) enum FolderKind {
+pub(crate) enum FolderKind {
     /// It does not exist or is empty.
     Empty,
     /// A cache in a supported format.
@@ -38,31 +38,31 @@ pub(in crate::cache) enum FolderKind {
 }
 
 impl Layout {
-    pub(in crate::cache) fn new(root: &Path) -> Layout {
+    pub(crate) fn new(root: &Path) -> Layout {
         Layout { root: root.to_owned() }
     }
 
-    pub(in crate::cache) fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    pub(in crate::cache) fn index(&self) -> PathBuf {
+    pub(crate) fn index(&self) -> PathBuf {
         self.root.join("index")
     }
 
-    pub(in crate::cache) fn lock(&self) -> PathBuf {
+    pub(crate) fn lock(&self) -> PathBuf {
         self.root.join("LOCK")
     }
 
-    pub(in crate::cache) fn packs(&self) -> PathBuf {
+    pub(crate) fn packs(&self) -> PathBuf {
         self.root.join("packs")
     }
 
-    pub(in crate::cache) fn damaged(&self) -> PathBuf {
+    pub(crate) fn damaged(&self) -> PathBuf {
         self.packs().join("damaged")
     }
 
-    pub(in crate::cache) fn pack(&self, id: u32) -> PathBuf {
+    pub(crate) fn pack(&self, id: u32) -> PathBuf {
         self.packs().join(pack_name(id))
     }
 
@@ -73,12 +73,12 @@ impl Layout {
     }
 
     /// Whether entries may have been imported.
-    pub(in crate::cache) fn has_imports(&self) -> bool {
+    pub(crate) fn has_imports(&self) -> bool {
         self.known_writers().map_or(true, |known| known.is_none_or(|known| !known.is_empty()))
     }
 
     /// All writers whose entries were ever pulled; `None` if the list is missing: then only the entries name them.
-    pub(in crate::cache) fn known_writers(&self) -> Result<Option<BTreeSet<String>>, CacheError> {
+    pub(crate) fn known_writers(&self) -> Result<Option<BTreeSet<String>>, CacheError> {
         let path = self.writers();
         match fs::read_to_string(&path) {
             Ok(text) => Ok(Some(text.lines().map(str::to_owned).collect())),
@@ -89,20 +89,20 @@ impl Layout {
 
     /// Adds a writer to the list before entries of that writer are stored. A missing list stays missing: a new one
     /// would lack the other writers.
-    pub(in crate::cache) fn note_writer(&self, key: Option<&str>) -> Result<(), CacheError> {
+    pub(crate) fn note_writer(&self, key: Option<&str>) -> Result<(), CacheError> {
         let Some(mut writers) = self.known_writers()? else { return Ok(()) };
         let is_new = writers.insert(key.unwrap_or(UNSIGNED).to_owned());
         if is_new { self.write_writers(&writers) } else { Ok(()) }
     }
 
     /// Writes the list of all writers whose entries were ever pulled.
-    pub(in crate::cache) fn write_writers(&self, writers: &BTreeSet<String>) -> Result<(), CacheError> {
+    pub(crate) fn write_writers(&self, writers: &BTreeSet<String>) -> Result<(), CacheError> {
         let (path, text) = (self.writers(), writers.iter().flat_map(|key| [key, "\n"]).collect::<String>());
         write_synced(&path, &text).map_err(CacheError::io("write", &path))
     }
 
     /// The numbers of all packs, oldest first.
-    pub(in crate::cache) fn pack_ids(&self) -> Result<Vec<u32>, CacheError> {
+    pub(crate) fn pack_ids(&self) -> Result<Vec<u32>, CacheError> {
         let folder = self.packs();
         let mut ids = Vec::new();
         for entry in list(&folder)? {
@@ -115,7 +115,7 @@ impl Layout {
 
     /// Determines what the folder contains, without changing anything. Without the lock, another process may be
     /// creating the cache: a half-made cache counts as empty.
-    pub(in crate::cache) fn inspect(&self) -> Result<FolderKind, CacheError> {
+    pub(crate) fn inspect(&self) -> Result<FolderKind, CacheError> {
         let path = self.root.join("FORMAT");
         match fs::read(&path) {
             Ok(bytes) if bytes.starts_with(OLDER_PREFIX.as_bytes()) => Err(self.older()),
@@ -194,7 +194,7 @@ impl Layout {
 
     /// Creates what is missing in the folder, durably. FORMAT is written before the folder of packs, so that no pack is
     /// ever without it.
-    pub(in crate::cache) fn create(&self) -> Result<(), CacheError> {
+    pub(crate) fn create(&self) -> Result<(), CacheError> {
         let format = format!("{FORMAT_PREFIX}{FORMAT}\n");
         for (name, text) in [("CACHEDIR.TAG", TAG), ("FORMAT", &*format)] {
             let path = self.root.join(name);
@@ -213,7 +213,7 @@ impl Layout {
     }
 
     /// Creates the folder itself, and makes its name and those of the folders above it durable.
-    pub(in crate::cache) fn create_root(&self) -> Result<(), CacheError> {
+    pub(crate) fn create_root(&self) -> Result<(), CacheError> {
         let ancestors = self.root.ancestors().take_while(|folder| !folder.as_os_str().is_empty());
         let missing: Vec<&Path> = ancestors.take_while(|folder| !folder.exists()).collect();
         create_private_folder(&self.root)?;
@@ -221,7 +221,7 @@ impl Layout {
     }
 
     /// Makes created, renamed and removed names in a folder durable.
-    pub(in crate::cache) fn sync_folder(&self, folder: &Path) -> Result<(), CacheError> {
+    pub(crate) fn sync_folder(&self, folder: &Path) -> Result<(), CacheError> {
         if cfg!(unix) {
             File::open(folder).and_then(|f| f.sync_all()).map_err(CacheError::io("sync", folder))?;
         }
@@ -267,7 +267,7 @@ fn parse_format(bytes: &[u8]) -> Option<u32> {
 }
 
 /// Acquires the exclusive right to write to the cache in `folder`. `command` is shown to other processes that try to.
-pub(in crate::cache) fn lock(path: &Path, folder: &Path, command: &str) -> Result<FileLock, CacheError> {
+pub(crate) fn lock(path: &Path, folder: &Path, command: &str) -> Result<FileLock, CacheError> {
     FileLock::acquire(path, command).map_err(|error| match error {
         LockError::Held(holder) => CacheError::Locked { path: folder.to_owned(), holder },
         LockError::Io(error) => CacheError::io("lock", path)(error),

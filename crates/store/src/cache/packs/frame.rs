@@ -22,13 +22,13 @@ use base::locale::word;
 use base::redaction::redact_bytes;
 
 /// Bytes of a header of version 1 before its note.
-pub(in crate::cache) const FIXED: usize = 88;
+pub(crate) const FIXED: usize = 88;
 /// The least bytes of a packed frame.
 pub(super) const LEAST: usize = 11;
 /// The first bytes of every frame of version 1; after damage, a scan searches for them.
-pub(in crate::cache) const MAGIC: [u8; 4] = [0xC5, b'f', b'r', 0x01];
+pub(crate) const MAGIC: [u8; 4] = [0xC5, b'f', b'r', 0x01];
 /// The first bytes of every packed frame.
-pub(in crate::cache) const PACKED: [u8; 4] = [0xC5, b'f', b'r', 0x02];
+pub(crate) const PACKED: [u8; 4] = [0xC5, b'f', b'r', 0x02];
 const CRC: usize = 4;
 /// Stands in place of the codec in a packed frame without key and body.
 const BARE: u8 = 0x80;
@@ -43,13 +43,13 @@ pub(super) const MAX_BODY: usize = 512 << 20;
 /// magic 8 | number 4 | nonce 8 | crc 4 of everything before it
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cache) struct PackHeader {
+pub(crate) struct PackHeader {
     pub id: u32,
     pub nonce: u64,
 }
 
 impl PackHeader {
-    pub(in crate::cache) const LEN: usize = 24;
+    pub(crate) const LEN: usize = 24;
     /// The last byte is the version of packs and frames.
     const MAGIC: [u8; 8] = *b"CEsPACK\x01";
     /// How the packs of unreleased versions began.
@@ -59,13 +59,13 @@ impl PackHeader {
     ///
     /// # Errors
     /// If the system has no random numbers.
-    pub(in crate::cache) fn new(id: u32) -> std::io::Result<PackHeader> {
+    pub(crate) fn new(id: u32) -> std::io::Result<PackHeader> {
         let mut nonce = [0; 8];
         getrandom::fill(&mut nonce).map_err(|error| std::io::Error::other(error.to_string()))?;
         Ok(PackHeader { id, nonce: u64::from_le_bytes(nonce) })
     }
 
-    pub(in crate::cache) fn encode(self) -> [u8; PackHeader::LEN] {
+    pub(crate) fn encode(self) -> [u8; PackHeader::LEN] {
         let mut bytes = [0; PackHeader::LEN];
         bytes[..8].copy_from_slice(&PackHeader::MAGIC);
         bytes[8..12].copy_from_slice(&self.id.to_le_bytes());
@@ -75,7 +75,7 @@ impl PackHeader {
         bytes
     }
 
-    pub(in crate::cache) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
+    pub(crate) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
         let [id, low, high, crc] = [8, 12, 16, 20].map(|at| u32_at(bytes, at));
         if crc32fast::hash(&bytes[..20]) != crc || bytes[..7] != PackHeader::MAGIC[..7] {
             return Err(word("the header of the pack does not match its checksum", "包的头部与其校验和不符"));
@@ -99,7 +99,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 /// How a body is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cache) enum Codec {
+pub(crate) enum Codec {
     Plain = 0,
     Zstd = 1,
 }
@@ -116,7 +116,7 @@ impl Codec {
 
 /// A body as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cache) struct EncodedBody {
+pub(crate) struct EncodedBody {
     pub codec: Codec,
     pub digest: Digest,
     pub raw_len: u32,
@@ -124,14 +124,14 @@ pub(in crate::cache) struct EncodedBody {
 }
 
 impl EncodedBody {
-    pub(in crate::cache) fn empty() -> EncodedBody {
+    pub(crate) fn empty() -> EncodedBody {
         EncodedBody { codec: Codec::Plain, digest: Digest([0; 32]), raw_len: 0, bytes: Vec::new() }
     }
 }
 
 /// The kinds of frame, each with what its note holds.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cache) enum FrameContent {
+pub(crate) enum FrameContent {
     /// The body is the output of an action.
     Reply(EntrySummary),
     /// The result of parsing the body with the frame's digest.
@@ -160,7 +160,7 @@ pub(in crate::cache) enum FrameContent {
 
 impl FrameContent {
     /// The summary of an entry: a reply or failure.
-    pub(in crate::cache) fn summary(&self) -> Option<&EntrySummary> {
+    pub(crate) fn summary(&self) -> Option<&EntrySummary> {
         match self {
             FrameContent::Reply(summary) | FrameContent::Failure { summary, .. } => Some(summary),
             _ => None,
@@ -173,15 +173,15 @@ impl FrameContent {
 }
 
 /// The first bytes of a key: enough to record the last use of an entry.
-pub(in crate::cache) type KeyPrefix = [u8; 8];
+pub(crate) type KeyPrefix = [u8; 8];
 
-pub(in crate::cache) fn key_prefix(key: &ActionKey) -> KeyPrefix {
+pub(crate) fn key_prefix(key: &ActionKey) -> KeyPrefix {
     prefix_of(&key.0)
 }
 
 /// The header of a frame, decoded and verified.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cache) struct FrameHeader {
+pub(crate) struct FrameHeader {
     pub key: Digest,
     pub digest: Digest,
     pub codec: Codec,
@@ -195,7 +195,7 @@ pub(in crate::cache) struct FrameHeader {
 
 /// Why bytes are not a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cache) enum FrameHeaderError {
+pub(crate) enum FrameHeaderError {
     /// This many bytes are needed in all.
     Short(usize),
     /// They differ from what was written.
@@ -204,12 +204,12 @@ pub(in crate::cache) enum FrameHeaderError {
 
 impl FrameHeader {
     /// The location of the frame if it begins at `offset` of a pack.
-    pub(in crate::cache) fn location(&self, pack: u32, offset: u64) -> FrameLocation {
+    pub(crate) fn location(&self, pack: u32, offset: u64) -> FrameLocation {
         FrameLocation { pack, offset, head: self.head_len, body: self.body_len }
     }
 
     /// Decodes the header at the beginning of `bytes`.
-    pub(in crate::cache) fn decode(bytes: &[u8]) -> Result<FrameHeader, FrameHeaderError> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<FrameHeader, FrameHeaderError> {
         let FrameStart { note_at, note_len, body_len, raw_len, body_crc, codec, key, digest } =
             FrameStart::decode(bytes)?;
         let head_len = note_at + note_len + CRC;
@@ -230,7 +230,7 @@ impl FrameHeader {
 
     /// What follows the summary and the failure in the note of an entry; `None` for other kinds. `bytes` begins with
     /// the header.
-    pub(in crate::cache) fn details<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+    pub(crate) fn details<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
         let note = bytes.get(self.note_at..(self.head_len as usize).checked_sub(CRC)?)?;
         match self.content {
             FrameContent::Reply(_) => Some(postcard::take_from_bytes::<EntrySummary>(note).ok()?.1),
@@ -240,13 +240,13 @@ impl FrameHeader {
     }
 
     /// Decodes the models of a reply from the bytes of its header; empty for other kinds.
-    pub(in crate::cache) fn models(&self, head: &[u8]) -> Option<ModelNames> {
+    pub(crate) fn models(&self, head: &[u8]) -> Option<ModelNames> {
         let FrameContent::Reply(_) = self.content else { return Some(ModelNames::default()) };
         Some(postcard::take_from_bytes(self.details(head)?).ok()?.0)
     }
 
     /// The record of a reply or failure; `None` for other kinds.
-    pub(in crate::cache) fn record(&self, location: FrameLocation) -> Option<Record> {
+    pub(crate) fn record(&self, location: FrameLocation) -> Option<Record> {
         let summary = self.content.summary()?;
         let status = match &self.content {
             FrameContent::Failure { class, message, .. } => {
@@ -402,16 +402,12 @@ fn decode_content(kind: u8, bytes: &[u8]) -> Option<FrameContent> {
 }
 
 /// Encodes the output of an action.
-pub(in crate::cache) fn reply(
-    key: ActionKey,
-    header: &EntryHeader,
-    body: &EncodedBody,
-) -> Result<Vec<u8>, postcard::Error> {
+pub(crate) fn reply(key: ActionKey, header: &EntryHeader, body: &EncodedBody) -> Result<Vec<u8>, postcard::Error> {
     let note = postcard::to_stdvec(&header.summary())?;
     Ok(assemble(kind::REPLY, key.0, body, &append_details(note, header)?))
 }
 
-pub(in crate::cache) fn failure(
+pub(crate) fn failure(
     key: ActionKey,
     header: &EntryHeader,
     class: &str,
@@ -428,11 +424,7 @@ fn append_details(note: Vec<u8>, header: &EntryHeader) -> Result<Vec<u8>, postca
 }
 
 /// Encodes the result of parsing the body `raw` of `key`.
-pub(in crate::cache) fn parse_result(
-    key: ActionKey,
-    raw: Digest,
-    result: &ParseResult,
-) -> Result<Vec<u8>, postcard::Error> {
+pub(crate) fn parse_result(key: ActionKey, raw: Digest, result: &ParseResult) -> Result<Vec<u8>, postcard::Error> {
     let note = match result {
         ParseResult::Output { .. } => postcard::to_stdvec(result)?,
         ParseResult::Malformed { parser, fault } => {
@@ -442,43 +434,37 @@ pub(in crate::cache) fn parse_result(
     Ok(assemble(kind::PARSE_RESULT, key.0, &EncodedBody { digest: raw, ..EncodedBody::empty() }, &note))
 }
 
-pub(in crate::cache) fn text(digest: Digest, body: &EncodedBody) -> Vec<u8> {
+pub(crate) fn text(digest: Digest, body: &EncodedBody) -> Vec<u8> {
     assemble(kind::TEXT, digest, body, &[])
 }
 
-pub(in crate::cache) fn counts(counts: &[(Digest, u64)]) -> Result<Vec<u8>, postcard::Error> {
+pub(crate) fn counts(counts: &[(Digest, u64)]) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::COUNTS, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(counts)?))
 }
 
-pub(in crate::cache) fn touch(day: Day, keys: &[KeyPrefix]) -> Result<Vec<u8>, postcard::Error> {
+pub(crate) fn touch(day: Day, keys: &[KeyPrefix]) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::TOUCH, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(&(day, keys))?))
 }
 
-pub(in crate::cache) fn remove(
-    why: RemovalReason,
-    keys: &[(ActionKey, Option<Digest>)],
-) -> Result<Vec<u8>, postcard::Error> {
+pub(crate) fn remove(why: RemovalReason, keys: &[(ActionKey, Option<Digest>)]) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::REMOVE, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(&(why, keys))?))
 }
 
-pub(in crate::cache) fn latest(places: &[(Digest, ActionKey)]) -> Result<Vec<u8>, postcard::Error> {
+pub(crate) fn latest(places: &[(Digest, ActionKey)]) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::LATEST, Digest([0; 32]), &EncodedBody::empty(), &postcard::to_stdvec(places)?))
 }
 
-pub(in crate::cache) fn journal(
-    place: &(BatchNonce, BatchStep),
-    body: &EncodedBody,
-) -> Result<Vec<u8>, postcard::Error> {
+pub(crate) fn journal(place: &(BatchNonce, BatchStep), body: &EncodedBody) -> Result<Vec<u8>, postcard::Error> {
     Ok(assemble(kind::JOURNAL, Digest([0; 32]), body, &postcard::to_stdvec(place)?))
 }
 
 /// Encodes fields that entries of a pack share.
-pub(in crate::cache) fn fields(new: &NewFields) -> Result<Vec<u8>, postcard::Error> {
+pub(crate) fn fields(new: &NewFields) -> Result<Vec<u8>, postcard::Error> {
     bare(kind::FIELDS, &postcard::to_stdvec(new)?)
 }
 
 /// Encodes the parse results of several entries.
-pub(in crate::cache) fn parse_results(results: &[ParsedBody]) -> Result<Vec<u8>, postcard::Error> {
+pub(crate) fn parse_results(results: &[ParsedBody]) -> Result<Vec<u8>, postcard::Error> {
     bare(kind::PARSE_RESULTS, &postcard::to_stdvec(results)?)
 }
 

@@ -59,7 +59,7 @@ pub enum BatchStep {
 }
 
 /// Where the frame of each step is.
-pub(in crate::cache) type JournalPlaces = BTreeMap<(BatchNonce, BatchStep), FrameLocation>;
+pub(crate) type JournalPlaces = BTreeMap<(BatchNonce, BatchStep), FrameLocation>;
 
 /// A cache that has steps of batches.
 pub trait StepLog {

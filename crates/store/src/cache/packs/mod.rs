@@ -144,7 +144,7 @@ pub(super) fn read_pack_header(file: &File, len: u64) -> io::Result<Result<PackH
 
 /// The packs of a folder, each opened when it is first read.
 #[derive(Debug)]
-pub(super) struct PackFiles {
+pub(crate) struct PackFiles {
     layout: Layout,
     files: RwLock<HashMap<u32, Arc<File>>>,
     /// The shared fields of packs, each with the offset up to which they were collected.

@@ -15,7 +15,7 @@ use crate::digest::ActionKey;
 
 /// An entry that is moved from one pack to another.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cache) struct PortableEntry {
+pub(crate) struct PortableEntry {
     /// The header of the frame that it was read from, a reply or failure.
     header: FrameHeader,
     body: Vec<u8>,
@@ -26,7 +26,7 @@ pub(in crate::cache) struct PortableEntry {
 
 /// A frame on its way into a pack.
 #[derive(Clone, Debug)]
-pub(in crate::cache) enum PortableFrame {
+pub(crate) enum PortableFrame {
     Entry(Box<PortableEntry>),
     Parsed(Vec<ParsedBody>),
     /// A frame that packs store as it is.
@@ -35,7 +35,7 @@ pub(in crate::cache) enum PortableFrame {
 
 impl PortableFrame {
     /// Reads a frame of either version. `shared` has the fields of the pack that it is from.
-    pub(in crate::cache) fn read(mut frame: Vec<u8>, shared: &SharedFields) -> PortableFrame {
+    pub(crate) fn read(mut frame: Vec<u8>, shared: &SharedFields) -> PortableFrame {
         let Ok(header) = FrameHeader::decode(&frame) else { return PortableFrame::Other(frame) };
         match header.content {
             FrameContent::ParseResult(result) => {
@@ -70,18 +70,14 @@ fn read_details(
 }
 
 /// A header of an entry, decoded.
-pub(in crate::cache) enum DecodedHeader {
+pub(crate) enum DecodedHeader {
     Whole(Box<EntryHeader>),
     /// A shared field is damaged, or was when the pack was rewritten.
     FieldLost,
 }
 
 /// Decodes the header of an entry. `head` are its bytes. `None` if it is not the header of an entry.
-pub(in crate::cache) fn decode_header(
-    header: &FrameHeader,
-    head: &[u8],
-    shared: &SharedFields,
-) -> Option<DecodedHeader> {
+pub(crate) fn decode_header(header: &FrameHeader, head: &[u8], shared: &SharedFields) -> Option<DecodedHeader> {
     let (models, provenance) = read_details(header, head, shared)?;
     let known = provenance.zip(header.content.summary());
     let entry = known.and_then(|(provenance, summary)| provenance.header(*summary, models));
@@ -90,7 +86,7 @@ pub(in crate::cache) fn decode_header(
 
 /// Frames as they are written to a pack.
 #[derive(Debug, Default)]
-pub(in crate::cache) struct PackedFrames {
+pub(crate) struct PackedFrames {
     pub frames: Vec<Vec<u8>>,
     /// Which of `frames` each given frame is in.
     pub places: Vec<usize>,
@@ -100,10 +96,7 @@ pub(in crate::cache) struct PackedFrames {
 }
 
 /// Packs frames for a pack. `numbers` has the fields that its frames share already.
-pub(in crate::cache) fn pack(
-    frames: Vec<PortableFrame>,
-    numbers: &mut FieldNumbers,
-) -> Result<PackedFrames, postcard::Error> {
+pub(crate) fn pack(frames: Vec<PortableFrame>, numbers: &mut FieldNumbers) -> Result<PackedFrames, postcard::Error> {
     let mut packed = PackedFrames::default();
     for frame in frames {
         // whether a failure counts depends on the results before it

@@ -12,12 +12,12 @@ use crate::cache::entry::{EntryHeader, EntrySummary, Field, ImportOrigin, ModelN
 
 /// The origin of an entry and its fields, each encoded.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::cache) struct EncodedProvenance {
+pub(crate) struct EncodedProvenance {
     fields: Vec<Vec<u8>>,
 }
 
 impl EncodedProvenance {
-    pub(in crate::cache) fn new(header: &EntryHeader) -> Result<EncodedProvenance, postcard::Error> {
+    pub(crate) fn new(header: &EntryHeader) -> Result<EncodedProvenance, postcard::Error> {
         let mut fields = vec![postcard::to_stdvec(&header.origin)?];
         for field in &header.fields {
             // the content takes the rest of the field
@@ -29,7 +29,7 @@ impl EncodedProvenance {
     }
 
     /// The whole header of an entry; `None` if the fields cannot be decoded.
-    pub(in crate::cache) fn header(&self, summary: EntrySummary, models: ModelNames) -> Option<EntryHeader> {
+    pub(crate) fn header(&self, summary: EntrySummary, models: ModelNames) -> Option<EntryHeader> {
         let EntrySummary { created, kind, usage, cost, latency_ms, place, format } = summary;
         let (origin, fields) = self.fields.split_first()?;
         let origin: Option<ImportOrigin> = postcard::from_bytes(origin).ok()?;
@@ -38,7 +38,7 @@ impl EncodedProvenance {
     }
 
     /// Appends the fields to a note. `number` returns the number of a field that entries share.
-    pub(in crate::cache) fn encode(
+    pub(crate) fn encode(
         &self,
         mut note: Vec<u8>,
         mut number: impl FnMut(&[u8]) -> Option<u32>,
@@ -56,7 +56,7 @@ impl EncodedProvenance {
     }
 
     /// Resolves the fields of a note; `None` where one was lost.
-    pub(in crate::cache) fn decode(bytes: &[u8], shared: &SharedFields) -> Option<EncodedProvenance> {
+    pub(crate) fn decode(bytes: &[u8], shared: &SharedFields) -> Option<EncodedProvenance> {
         let (stored, rest) = bytes.strip_prefix(&[1])?.split_first_chunk::<4>()?;
         let (count, mut rest): (u32, &[u8]) = postcard::take_from_bytes(rest).ok()?;
         let mut fields = Vec::new();

@@ -13,28 +13,28 @@ const MOST_SEEN: usize = 1 << 16;
 
 /// Fields that get consecutive numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::cache) struct NewFields {
+pub(crate) struct NewFields {
     first: u32,
     fields: Vec<Vec<u8>>,
 }
 
 /// The shared fields of a pack, by their numbers.
 #[derive(Clone, Debug, Default)]
-pub(in crate::cache) struct SharedFields(HashMap<u32, Vec<u8>>);
+pub(crate) struct SharedFields(HashMap<u32, Vec<u8>>);
 
 impl SharedFields {
-    pub(in crate::cache) fn add(&mut self, new: NewFields) {
+    pub(crate) fn add(&mut self, new: NewFields) {
         self.0.extend((new.first..=u32::MAX).zip(new.fields));
     }
 
-    pub(in crate::cache) fn get(&self, number: u32) -> Option<&Vec<u8>> {
+    pub(crate) fn get(&self, number: u32) -> Option<&Vec<u8>> {
         self.0.get(&number)
     }
 }
 
 /// Gives the fields of a pack their numbers. A field gets one when it is seen for the second time.
 #[derive(Debug, Default)]
-pub(in crate::cache) struct FieldNumbers {
+pub(crate) struct FieldNumbers {
     numbers: HashMap<Digest, u32>,
     seen: HashSet<Digest>,
     next: u32,
@@ -44,19 +44,19 @@ pub(in crate::cache) struct FieldNumbers {
 
 impl FieldNumbers {
     /// The numbers of a pack that has these fields already.
-    pub(in crate::cache) fn from_shared(shared: &SharedFields) -> FieldNumbers {
+    pub(crate) fn from_shared(shared: &SharedFields) -> FieldNumbers {
         let next = shared.0.keys().max().map_or(0, |last| last.saturating_add(1));
         let numbers = shared.0.iter().map(|(number, field)| (Digest::hash(field), *number)).collect();
         FieldNumbers { numbers, next, ..FieldNumbers::default() }
     }
 
     /// Forgets all numbers, because the frames that define them were not written. None of them is used again.
-    pub(in crate::cache) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         *self = FieldNumbers { next: self.next, ..FieldNumbers::default() };
     }
 
     /// The number of a field; `None` if it is to be written out.
-    pub(in crate::cache) fn number(&mut self, field: &[u8]) -> Option<u32> {
+    pub(crate) fn number(&mut self, field: &[u8]) -> Option<u32> {
         if field.len() < LEAST_SHARED {
             return None;
         }

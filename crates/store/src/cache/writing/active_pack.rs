@@ -19,7 +19,7 @@ type LocatedFrame = (FrameLocation, FrameHeader);
 
 /// The pack that is being written.
 #[derive(Debug)]
-pub(in crate::cache) struct ActivePack {
+pub(crate) struct ActivePack {
     pub file: File,
     pub id: u32,
     pub nonce: u64,
@@ -31,11 +31,11 @@ pub(in crate::cache) struct ActivePack {
 }
 
 impl ActivePack {
-    pub(in crate::cache) fn state(&self) -> PackState {
+    pub(crate) fn state(&self) -> PackState {
         PackState { id: self.id, nonce: self.nonce, good: self.len, len: self.len }
     }
 
-    pub(in crate::cache) fn create(layout: &Layout, id: u32) -> Result<ActivePack, CacheError> {
+    pub(crate) fn create(layout: &Layout, id: u32) -> Result<ActivePack, CacheError> {
         let path = layout.pack(id);
         let (file, nonce) = create_file(&path, id).map_err(CacheError::io("create", &path))?;
         layout.sync_folder(&layout.packs())?;
@@ -106,7 +106,7 @@ pub(super) fn locate(active: &ActivePack, frames: &[Vec<u8>]) -> io::Result<Vec<
 }
 
 /// Copies a range of a pack into the folder for damaged data.
-pub(in crate::cache) fn copy_damaged(layout: &Layout, id: u32, from: u64, to: u64) -> Result<PathBuf, CacheError> {
+pub(crate) fn copy_damaged(layout: &Layout, id: u32, from: u64, to: u64) -> Result<PathBuf, CacheError> {
     let folder = layout.damaged();
     create_private_folder(&folder)?;
     let path = folder.join(format!("{id:08}-{from}.bin"));

@@ -36,7 +36,7 @@ const TREE_LAG: u64 = 16 << 20;
 
 /// The state that the store and its writer thread share.
 #[derive(Debug)]
-pub(super) struct StoreInner {
+pub(crate) struct StoreInner {
     pub(super) layout: Layout,
     pub(super) packs: PackFiles,
     tables: RwLock<Tables>,

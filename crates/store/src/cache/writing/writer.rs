@@ -15,7 +15,7 @@ use base::locale::word;
 
 /// A request to the writer thread.
 #[derive(Debug)]
-pub(in crate::cache) enum WriteRequest {
+pub(crate) enum WriteRequest {
     /// A frame whose caller waits until it is on disk.
     Put { frame: Vec<u8>, ack: oneshot::Sender<Result<FrameLocation, CacheError>> },
     /// A frame that can be derived again: written in order, durable with the next `Put` or `Sync`.
@@ -27,20 +27,20 @@ pub(in crate::cache) enum WriteRequest {
 /// The writer thread and its queue. The queue needs no bound: whoever puts an entry waits for its acknowledgement, so it
 /// is never longer than the number of actions in flight.
 #[derive(Debug)]
-pub(in crate::cache) struct WriterThread {
+pub(crate) struct WriterThread {
     requests: Option<UnboundedSender<WriteRequest>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl WriterThread {
-    pub(in crate::cache) fn start(store: Arc<StoreInner>) -> std::io::Result<WriterThread> {
+    pub(crate) fn start(store: Arc<StoreInner>) -> std::io::Result<WriterThread> {
         let (requests, queue) = unbounded_channel();
         let thread = std::thread::Builder::new().name("cache".into()).spawn(move || write_all(&store, queue))?;
         Ok(WriterThread { requests: Some(requests), thread: Some(thread) })
     }
 
     /// Queues a request. If the thread has ended the request is dropped, which its sender sees from its channel.
-    pub(in crate::cache) fn send(&self, request: WriteRequest) {
+    pub(crate) fn send(&self, request: WriteRequest) {
         if let Some(requests) = &self.requests {
             let _ = requests.send(request);
         }

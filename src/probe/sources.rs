@@ -1,4 +1,4 @@
-//! What an index by rules knows of a span, and the forms of questions about it.
+//! What rules find in a span that probes can ask about, and the forms of these questions.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use base::locale::Locale;
 use lexical::notes::SessionNotes;
 use sessions::transcript::{Message, Role, ToolCall};
 
-/// What an index by rules knows of a span. Lists are in the order of the span.
+/// What rules find in a span that probes can ask about. Lists are in the order of the span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeSources {
     /// Files written anew, by path.
@@ -54,7 +54,7 @@ pub(super) fn gap(kind: ProbeType, sentence: &str, locale: Locale, before: [&str
 }
 
 impl ProbeSources {
-    /// What an index of `span` names.
+    /// Applies the rules to `span`.
     pub fn from_messages(span: &[Message]) -> ProbeSources {
         let notes = SessionNotes::from_messages(span);
         let words = own_words(span);
