@@ -329,7 +329,7 @@ fn pushed_entries() {
     let frames = zstd::decode_all(sound.as_slice()).unwrap();
     let into = Store::open(&folder.path().join("target"), support::holder(), key_of).unwrap();
     let origin =
-        ImportOrigin { file: "fs:///shared".to_owned(), digest: compeval::action::Digest::hash("pack"), writer: None };
+        ImportOrigin { remote: "fs:///shared".to_owned(), pack: compeval::action::Digest::hash("pack"), writer: None };
     let add = std::panic::AssertUnwindSafe(|bytes: &[u8]| drop(into.add_packed(&support::key(0).0, bytes, &origin)));
     fuzz("pushed entries", &[frames, sound], |bytes| {
         let add = &add;

@@ -59,7 +59,7 @@ pub(super) fn remote_use(summary: &SharedSummary) -> RemoteUse {
     }
 }
 
-/// Notes the entries that were made elsewhere, by files and by writers.
+/// Notes the entries that were made elsewhere, by unsigned packs and by writers.
 pub(super) fn note_origins(
     store: &Store,
     folder: &ResultsFolder,
@@ -68,17 +68,17 @@ pub(super) fn note_origins(
     if !store.was_imported_into() {
         return Ok(());
     }
-    let (mut files, mut writers) = (BTreeMap::new(), BTreeMap::new());
-    for (key, raw, ImportOrigin { file, digest, writer }) in store.origins(&folder.keys()?) {
+    let (mut packs, mut writers) = (BTreeMap::new(), BTreeMap::new());
+    for (key, raw, ImportOrigin { remote, pack, writer }) in store.origins(&folder.keys()?) {
         match writer {
-            None => *files.entry((file, digest)).or_default() += 1,
+            None => *packs.entry((remote, pack)).or_default() += 1,
             Some(Writer { name, key: public }) => {
                 *writers.entry((name, public)).or_default() += 1;
                 manifest.pulled.insert(key, raw);
             }
         }
     }
-    let imported = files.into_iter().map(|((file, digest), entries)| ImportedEntries { file, digest, entries });
+    let imported = packs.into_iter().map(|((file, digest), entries)| ImportedEntries { file, digest, entries });
     manifest.imported = imported.collect();
     let written = writers.into_iter().map(|((name, key), entries)| WriterEntries { name, key, entries });
     manifest.writers = written.collect();

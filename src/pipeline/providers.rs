@@ -341,7 +341,7 @@ impl ProviderDraft<'_> {
         limits.max_in_flight = self.positive(max_in_flight.as_ref());
         if let Some(groups) = &table.value.limit_groups {
             let models = groups.value.iter().map(|group| group.value.split(','));
-            limits.shared_by =
+            limits.limit_groups =
                 models.map(|models| models.map(|model| ModelName(model.trim().into())).collect()).collect();
         }
         limits.max_attempts = self.positive(max_attempts.as_ref()).unwrap_or(limits.max_attempts);

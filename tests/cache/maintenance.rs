@@ -220,7 +220,7 @@ fn pushed(dir: &std::path::Path, count: u64) -> Vec<Vec<u8>> {
 }
 
 fn origin() -> ImportOrigin {
-    ImportOrigin { file: "fs:///shared".to_owned(), digest: Digest::hash("pack"), writer: None }
+    ImportOrigin { remote: "fs:///shared".to_owned(), pack: Digest::hash("pack"), writer: None }
 }
 
 #[test]
@@ -261,6 +261,8 @@ fn a_bad_entry_adds_nothing_and_says_why() {
         assert!(store.records().is_empty());
     };
     refuse(&pushed[1]);
+    // A second entry, which no footer lists.
+    refuse(&pushed.concat());
     refuse(b"PK\x03\x04 some zip file or other");
     for length in [0, 7, pushed[0].len() / 2, pushed[0].len() - 1] {
         refuse(&pushed[0][..length]);

@@ -1,11 +1,13 @@
 //! Makes the HTTP clients of model providers and of shared caches.
 
 use std::error::Error;
+use std::net::IpAddr;
 use std::time::Duration;
 
-/// Whether a host is this machine.
+/// Whether a host, without brackets, is this machine.
 pub fn is_loopback(host: &str) -> bool {
-    matches!(host, "localhost" | "::1" | "0.0.0.0") || host.starts_with("127.")
+    let is_address = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+    host == "localhost" || host.parse().is_ok_and(is_address)
 }
 
 /// A client for `host`. It reaches this machine without a proxy, and follows no redirects, which could carry
@@ -39,4 +41,15 @@ pub fn root_cause(error: &dyn Error) -> String {
         cause = deeper;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_begins_like_an_address_of_this_machine_is_another_host() {
+        assert!(["localhost", "127.0.0.1", "127.1.2.3", "::1", "0.0.0.0"].into_iter().all(is_loopback));
+        assert!(!["127.example.com", "api.example.com", "10.0.0.1", ""].into_iter().any(is_loopback));
+    }
 }

@@ -12,7 +12,7 @@ pub enum AttemptCost<'u> {
     Free,
     /// The usage in the reply, at the price of the lane; a count that it leaves out is unknown.
     Reported(&'u Usage, Lane),
-    /// Unknown: it was sent and never answered, as after a time-out.
+    /// Unknown: the model may have worked on it, and the reply never arrived, as after a time-out.
     Unknown,
 }
 

@@ -36,8 +36,24 @@ pub(super) enum Delivery {
     NotSent,
     /// The provider rejected it, so it costs nothing.
     Rejected,
-    /// The provider may have processed it, so it may be billed.
+    /// A gateway ended its wait for the provider, which may have processed it, so it may be billed.
+    GatewayTimeout,
+    /// There was no answer. The provider may have processed it, so it may be billed.
     MaybeProcessed,
+}
+
+impl Delivery {
+    /// How far a request got that was answered with a status other than 2xx.
+    pub(super) fn from_status(status: u16) -> Delivery {
+        match status {
+            504 | 524 => Delivery::GatewayTimeout,
+            _ => Delivery::Rejected,
+        }
+    }
+
+    pub(super) fn may_be_billed(self) -> bool {
+        matches!(self, Delivery::GatewayTimeout | Delivery::MaybeProcessed)
+    }
 }
 
 /// Which limit a provider enforced by rejecting a request.
@@ -53,6 +69,7 @@ pub(super) enum Throttle {
     NoCapacity,
 }
 
+/// What a rate limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitKind {
     Requests,
@@ -78,7 +95,7 @@ impl AttemptError {
         match self.delivery {
             Delivery::NotSent => true,
             Delivery::Rejected => self.class != ErrorClass::Transient,
-            Delivery::MaybeProcessed => false,
+            Delivery::GatewayTimeout | Delivery::MaybeProcessed => false,
         }
     }
 
@@ -220,7 +237,12 @@ fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
     if status == 402 || spent || any(&quota) || says(&["credit balance is too low", "budget has been exceeded"]) {
         return ErrorClass::Quota;
     }
-    if matches!(status, 400 | 403 | 413 | 422 | 500) && is_too_long(status, codes, text) {
+    let is_too_long = match status {
+        400 | 403 | 413 | 422 | 500 => is_too_long(status, codes, text),
+        429 => text.contains(OVER_THE_RATE),
+        _ => false,
+    };
+    if is_too_long {
         return ErrorClass::TooLong;
     }
     if (400..500).contains(&status) && any(&["content_filter", "content_policy_violation", "invalid_prompt"]) {
@@ -265,6 +287,10 @@ fn is_too_long(status: u16, codes: &[String], text: &str) -> bool {
         || codes.iter().any(|code| words.contains(&code.as_str()))
         || phrases.iter().any(|phrase| text.contains(phrase))
 }
+
+/// How OpenAI, with status 429, and Groq refuse a request that alone has more tokens than the account may use a minute. It
+/// would never pass, however long it waits.
+const OVER_THE_RATE: &str = "request too large for";
 
 /// OpenAI's response, with status 429, to a request of the flex lane when it has no capacity.
 const NO_CAPACITY: &str = "resource_unavailable";
@@ -322,6 +348,12 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
                     "提示词有 {got} 个词元，窗口为 {limit}：请扩大窗口（llama-server：-c），或选更早的压缩点"
                 )
             }
+            _ if text.contains(OVER_THE_RATE) => word(
+                "the request alone has more tokens than the account may use a minute: have that limit raised, or take an \
+                 earlier compression point",
+                "仅此请求的词元数就超过账户每分钟的上限：请提高该上限，或选更早的压缩点",
+            )
+            .into(),
             // vLLM and OpenAI count the room for the reply too.
             _ if text.contains("in the completion") || text.contains("max_tokens") => word(
                 "prompt and max_output_tokens exceed the window together: lower that, or take a larger window",

@@ -47,6 +47,12 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
         RateLimited,
         "slow down",
     ),
+    (
+        429,
+        r#"{"error":{"message":"Request too large for gpt-x in organization org-1 on tokens per min (TPM): Limit 30000, Requested 34567. The input or output tokens must be reduced in order to run successfully.","type":"tokens","code":"rate_limit_exceeded"}}"#,
+        TooLong,
+        "Requested 34567",
+    ),
     (429, r#"{"error":{"message":"quota","type":"insufficient_quota","code":"insufficient_quota"}}"#, Quota, "quota"),
     (500, r#"{"error":{"message":"oops","type":"server_error"}}"#, Transient, "oops"),
     (402, r#"{"type":"error","error":{"type":"billing_error","message":"pay"}}"#, Quota, "pay"),
@@ -149,6 +155,16 @@ fn the_window_is_named_where_the_server_names_it() {
     assert!(classify(400, body.as_bytes()).hint.unwrap().contains("9000 tokens, the window 4096"));
     let both = r#"{"error":{"message":"This model's maximum context length is 8192 tokens. However, you requested 9100 tokens (8100 in the messages, 1000 in the completion).","type":"BadRequestError","code":400}}"#;
     assert!(classify(400, both.as_bytes()).hint.unwrap().contains("prompt and max_output_tokens"));
+}
+
+#[test]
+fn a_request_larger_than_the_limit_of_a_minute_is_not_sent_again() {
+    let body = r#"{"error":{"message":"Request too large for gpt-x on tokens per min (TPM): Limit 3, Requested 4.","type":"tokens","code":"rate_limit_exceeded"}}"#;
+    for status in [413, 429] {
+        let fault = classify(status, body.as_bytes());
+        assert!(!fault.is_retryable() && fault.throttle.is_none(), "{status}");
+        assert!(fault.hint.unwrap().contains("than the account may use a minute"), "{status}");
+    }
 }
 
 #[test]

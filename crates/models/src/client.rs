@@ -198,7 +198,7 @@ impl Client {
         let (reply, ticket) = match self.attempt(prepared, counts, permits).await {
             Ok(answered) => answered,
             Err(failed) => {
-                let is_unknown = failed.0.delivery == Delivery::MaybeProcessed;
+                let is_unknown = failed.0.delivery.may_be_billed();
                 budget.settle(reservation, if is_unknown { AttemptCost::Unknown } else { AttemptCost::Free });
                 return Ok(Err(failed));
             }
@@ -221,7 +221,8 @@ impl Client {
         // While the provider answers this or other requests, the fault may lie with this request alone, so its
         // attempts count.
         let answered = limiter.answered();
-        let is_answering = error.delivery == Delivery::Rejected || answered > *counts.answered.get_or_insert(answered);
+        let has_status = matches!(error.delivery, Delivery::Rejected | Delivery::GatewayTimeout);
+        let is_answering = has_status || answered > *counts.answered.get_or_insert(answered);
         let pause = pause.filter(|_| !(error.may_be_outage() && error.wait.is_none() && is_answering));
         counts.has_worked = limiter.has_worked();
         counts.next(error, pause, prepared.connection.spec.limits.max_attempts, &self.policy, self.jitter())

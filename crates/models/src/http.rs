@@ -98,7 +98,7 @@ pub(super) struct HttpReply {
     pub body: Bytes,
     /// The permit that a large body needs to be in memory.
     pub memory: Option<Arc<OwnedSemaphorePermit>>,
-    /// When it was read, by the machine's clock.
+    /// When it was read, by the provider's clock where ours differs from it.
     pub at: SystemTime,
 }
 
@@ -108,7 +108,8 @@ impl HttpReply {
         if (200..300).contains(&self.status) {
             return None;
         }
-        let mut fault = AttemptError { delivery: Delivery::Rejected, ..classify(self.status, &self.body) };
+        let delivery = Delivery::from_status(self.status);
+        let mut fault = AttemptError { delivery, ..classify(self.status, &self.body) };
         fault.wait = self.headers.wait(self.at).or(fault.wait);
         fault.should_retry = self.headers.should_retry().or(fault.should_retry);
         if let Some(id) = self.headers.request_id() {
@@ -124,6 +125,7 @@ const MAX_BODY: usize = 16 << 20;
 /// of requests in flight.
 const LARGE_BODY: usize = 1 << 20;
 
+/// Sends requests, over connections that it keeps open.
 pub(super) struct Http {
     /// For this machine, never through a proxy.
     loopback: OnceLock<Result<reqwest::Client, String>>,
@@ -231,7 +233,7 @@ impl Http {
     }
 
     async fn read(&self, mut response: reqwest::Response, timeout: Duration) -> Result<HttpReply, AttemptError> {
-        let status = response.status().as_u16();
+        let (status, arrived) = (response.status().as_u16(), SystemTime::now());
         let known = response.headers().iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let headers = Headers::new(known);
         let announced = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
@@ -251,7 +253,8 @@ impl Http {
             }
         }
         let body = without_keys(body.freeze());
-        Ok(HttpReply { status, headers, body, memory, at: SystemTime::now() })
+        let at = headers.providers_time(arrived, SystemTime::now());
+        Ok(HttpReply { status, headers, body, memory, at })
     }
 
     fn client(&self, host: &str) -> Result<&reqwest::Client, AttemptError> {

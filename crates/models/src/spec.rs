@@ -128,7 +128,7 @@ pub struct Limits {
     /// Requests in flight at once. A declared number is used from the first call.
     pub max_in_flight: Option<u32>,
     /// Groups of models that share the provider's limits, where [`ProviderSpec::limit_group`] would assume others.
-    pub shared_by: Vec<Vec<ModelName>>,
+    pub limit_groups: Vec<Vec<ModelName>>,
     /// Attempts an action may take; 1 fails fast.
     pub max_attempts: u32,
     /// How long one request may take.
@@ -193,7 +193,7 @@ impl Default for Limits {
             input_tokens_per_minute: None,
             output_tokens_per_minute: None,
             max_in_flight: None,
-            shared_by: Vec::new(),
+            limit_groups: Vec::new(),
             max_attempts: 6,
             timeout: Duration::from_secs(180),
             flex_fallback: false,
@@ -228,7 +228,7 @@ impl ProviderSpec {
     /// The name of the group of models with which `model` shares its limits. A group that the user declared comes first.
     /// Otherwise each model at OpenAI is a group, each class of models at Anthropic, elsewhere all models of the account.
     pub fn limit_group(&self, model: &ModelName) -> String {
-        if let Some(declared) = self.limits.shared_by.iter().position(|models| models.contains(model)) {
+        if let Some(declared) = self.limits.limit_groups.iter().position(|models| models.contains(model)) {
             return format!("declared {declared}");
         }
         match self.dialect {

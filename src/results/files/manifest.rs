@@ -102,7 +102,7 @@ pub struct Manifest {
     /// The parts that it was merged from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<MergedPart>,
-    /// The exports that some of its entries were imported from; their authors are trusted.
+    /// The unsigned packs that some of its entries were pulled from; whoever made them is trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imported: Vec<ImportedEntries>,
     /// The writers of the entries that were pulled from a shared cache.
@@ -186,12 +186,12 @@ impl MergedPart {
     }
 }
 
-/// The entries that a result was made from and that were imported from one file.
+/// The entries that a result was made from and that are of one unsigned pack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedEntries {
-    /// The path of the file as it was given.
+    /// The URL of the folder.
     pub file: String,
-    /// The digest of the file.
+    /// The name of the pack.
     pub digest: Digest,
     /// How many entries.
     pub entries: u64,

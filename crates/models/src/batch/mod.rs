@@ -80,6 +80,8 @@ pub struct BatchStatus {
     pub done: u64,
     /// All requests in it, as the vendor counts.
     pub total: u64,
+    /// Requests with a reply, as the vendor counts: the results have at least as many lines.
+    answered: u64,
     /// The ids of the files of results (OpenAI), at most two.
     results: Vec<String>,
     /// The id of the file of requests (OpenAI).
@@ -227,7 +229,7 @@ impl BatchClient {
             let may_exist = match fault.delivery {
                 Delivery::NotSent => false,
                 Delivery::Rejected => fault.may_be_outage(),
-                Delivery::MaybeProcessed => true,
+                Delivery::GatewayTimeout | Delivery::MaybeProcessed => true,
             };
             if may_exist {
                 return Err(CreateFault::Unconfirmed(fault.failure(attempt)));
@@ -298,7 +300,7 @@ impl BatchClient {
         let (path, mut query, mut undecided) = (self.batches_path(""), format!("limit={PAGE}"), false);
         loop {
             let page = self.get(&path, &query).await?;
-            let batches = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let batches = listed(&page)?;
             for batch in batches {
                 let Some(id) = batch["id"].as_str() else { continue };
                 if newest == Some(id) {
@@ -314,10 +316,15 @@ impl BatchClient {
                 }
             }
             let last = batches.last().and_then(|batch| batch["id"].as_str());
-            match last.filter(|_| page["has_more"].as_bool() == Some(true)) {
-                Some(last) => query = format!("limit={PAGE}&{cursor}={last}"),
-                None => return Ok(if undecided { BatchSearch::Undecided } else { BatchSearch::Absent }),
+            let Some(last) = last.filter(|_| page["has_more"].as_bool() == Some(true)) else {
+                return Ok(if undecided { BatchSearch::Undecided } else { BatchSearch::Absent });
+            };
+            let next = format!("limit={PAGE}&{cursor}={last}");
+            if next == query {
+                // The server ignores the cursor, and would give this page without end.
+                return Ok(BatchSearch::Undecided);
             }
+            query = next;
         }
     }
 
@@ -347,13 +354,14 @@ impl BatchClient {
     /// cannot be read is left out, as if it were missing.
     ///
     /// # Errors
-    /// The vendor's failure. The inner error comes from `each` and ends the reading.
+    /// The vendor's failure, or fewer lines than the vendor counts replies: the rest would be taken for unanswered, and
+    /// paid for again. The inner error comes from `each` and ends the reading.
     pub async fn results<E>(
         &self,
         status: &BatchStatus,
         mut each: impl AsyncFnMut(Vec<BatchResult>) -> Result<(), E>,
     ) -> Result<Result<(), E>, CallFailure> {
-        let dialect = self.account.dialect;
+        let (dialect, mut received) = (self.account.dialect, 0);
         let paths: Vec<String> = match self.is_anthropic() {
             true => vec![self.batches_path(&format!("/{}/results", status.id))],
             false => status.results.iter().map(|file| format!("/files/{file}/content")).collect(),
@@ -361,6 +369,7 @@ impl BatchClient {
         for path in &paths {
             let exchange = self.exchange(Method::GET, path);
             let read = async |lines: Vec<Bytes>| {
+                received += lines.len() as u64;
                 let results = lines.iter().filter_map(|line| {
                     let result = read_line(dialect, line);
                     result
@@ -376,6 +385,9 @@ impl BatchClient {
                 Ok(Err(error)) => return Ok(Err(error)),
                 Err(fault) => return Err(fault.failure(1)),
             }
+        }
+        if received < status.answered {
+            return Err(results_missing(received, status.answered));
         }
         Ok(Ok(()))
     }
@@ -412,6 +424,29 @@ fn parse_body(reply: &HttpReply) -> Result<Value, CallFailure> {
     })
 }
 
+/// The batches on a page of a list. Another answer is no empty list: the batch that is searched would count as absent, and
+/// its requests would be sent and paid for again.
+fn listed(page: &Value) -> Result<&[Value], CallFailure> {
+    match &page["data"] {
+        Value::Array(batches) => Ok(batches),
+        // as some servers write an empty list
+        Value::Null if page["object"] == "list" => Ok(&[]),
+        _ => {
+            let message = word("the batch API's answer is no list of batches", "批次接口的应答不是批次列表");
+            Err(AttemptError::new(ErrorClass::Malformed, message).failure(1))
+        }
+    }
+}
+
+/// The failure of results that end early, or that the vendor does not show yet.
+fn results_missing(received: u64, answered: u64) -> CallFailure {
+    let message = say!(
+        "the results have {received} lines, and the vendor counts {answered} replies; they are read again later",
+        "结果有 {received} 行，而厂商计有 {answered} 条回复；稍后会重新读取"
+    );
+    AttemptError::new(ErrorClass::Transient, message).failure(1)
+}
+
 fn unwritable(error: &serde_json::Error) -> CallFailure {
     AttemptError::new(ErrorClass::Invalid, say!("the requests cannot be written: {error}", "无法写出请求：{error}"))
         .failure(0)
@@ -428,13 +463,15 @@ fn openai_status(id: &str, batch: &Value) -> BatchStatus {
         ending,
         done: request_count(batch, "completed") + request_count(batch, "failed"),
         total: request_count(batch, "total"),
+        answered: request_count(batch, "completed"),
         results: ["output_file_id", "error_file_id"].into_iter().filter_map(|name| file_id(batch, name)).collect(),
         input: file_id(batch, "input_file_id"),
     }
 }
 
+/// The id of a file of a batch. OpenAI names a file that there is none of with an empty text or with null.
 fn file_id(batch: &Value, name: &str) -> Option<String> {
-    batch[name].as_str().map(str::to_owned)
+    batch[name].as_str().filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
 /// How many requests of a batch are in this state. Both vendors report it in the same place.
@@ -467,6 +504,7 @@ fn anthropic_status(id: &str, batch: &Value) -> BatchStatus {
         ending: has_ended.then_some(ended),
         done,
         total: done + request_count(batch, "processing"),
+        answered: request_count(batch, "succeeded"),
         results: Vec::new(),
         input: None,
     }

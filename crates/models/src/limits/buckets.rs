@@ -190,7 +190,8 @@ impl TokenBucket {
         self.refill(now);
         let missing = (tokens as f64).min(self.size) - self.level;
         // A hair of rounding must not cost a timer tick.
-        if missing <= 1e-6 { Duration::ZERO } else { Duration::from_secs_f64(missing / self.per_second) }
+        let wait = if missing <= 1e-6 { 0.0 } else { missing / self.per_second };
+        Duration::try_from_secs_f64(wait).unwrap_or(Duration::MAX)
     }
 
     /// Takes `tokens`, into debt if need be.
@@ -297,6 +298,11 @@ mod tests {
         assert_eq!(bucket.wait(1000, start), Duration::from_secs(10));
         bucket.settle(1000, 500);
         assert_eq!(bucket.wait(1000, start), Duration::from_secs(5));
+        bucket.take(u64::MAX);
+        assert!(bucket.wait(1, start) > Duration::from_secs(1 << 50));
+        let mut slow = TokenBucket::new(1.0, start);
+        slow.take(u64::MAX);
+        assert_eq!(slow.wait(1, start), Duration::MAX, "longer than a duration can be");
     }
 
     #[test]

@@ -31,8 +31,10 @@ pub(crate) struct AnnouncedLimits {
 impl Headers {
     /// Keeps the headers that matter here, without keys.
     pub(crate) fn new<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> Headers {
-        let prefixes =
-            ["retry-after", "x-ratelimit-", "anthropic-ratelimit-", "x-should-retry", "x-request-id", "request-id"];
+        let prefixes = [
+            "retry-after", "x-ratelimit-", "anthropic-ratelimit-", "x-should-retry", "x-request-id", "request-id",
+            "date",
+        ];
         let lower = all.map(|(name, value)| (name.to_ascii_lowercase(), redact(value.trim()).into_owned()));
         Headers(lower.filter(|(name, _)| prefixes.iter().any(|prefix| name.starts_with(prefix))).collect())
     }
@@ -62,6 +64,20 @@ impl Headers {
             "false" => Some(false),
             _ => None,
         }
+    }
+
+    /// The time `now` by the provider's clock, which times in the headers refer to, where ours differs from it noticeably:
+    /// a machine that slept may be hours behind. The headers arrived at `arrived`, by our clock.
+    pub(crate) fn providers_time(&self, arrived: SystemTime, now: SystemTime) -> SystemTime {
+        /// The header has whole seconds and may have been under way for some.
+        const TOLERANCE: Duration = Duration::from_secs(10);
+        let Some(date) = self.get("date").and_then(|text| httpdate::parse_http_date(text).ok()) else { return now };
+        let corrected = match date.duration_since(arrived) {
+            Ok(ahead) if ahead > TOLERANCE => now.checked_add(ahead),
+            Err(behind) if behind.duration() > TOLERANCE => now.checked_sub(behind.duration()),
+            _ => None,
+        };
+        corrected.unwrap_or(now)
     }
 
     /// How long the provider asks to wait: `retry-after-ms`, `retry-after` in seconds or as a date, else the
@@ -203,6 +219,26 @@ mod tests {
         for odd in ["", "5", "m", "1x", "1.2.3s", "-1s"] {
             assert_eq!(go_duration(odd), None, "{odd}");
         }
+    }
+
+    #[test]
+    fn times_are_read_by_the_clock_of_the_provider() {
+        let reply = headers(&[
+            ("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+            ("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT"),
+            ("anthropic-ratelimit-requests-limit", "50"),
+            ("anthropic-ratelimit-requests-reset", "1994-11-06T08:49:47Z"),
+        ]);
+        let (date, hours) = (784_111_777, 7200);
+        for clock in [date - hours, date, date + 3, date + hours] {
+            // The body took five seconds more; the wait counts from when it was read.
+            let now = reply.providers_time(at(clock), at(clock + 5));
+            let expected = if clock == date + 3 { date + 8 } else { date + 5 };
+            assert_eq!(now, at(expected), "{clock}");
+            assert_eq!(reply.announced(now).requests.reset, Some(Duration::from_secs(date + 10 - expected)));
+        }
+        assert_eq!(reply.wait(at(date)), Some(Duration::from_secs(3)));
+        assert_eq!(headers(&[]).providers_time(at(1), at(2)), at(2));
     }
 
     #[test]

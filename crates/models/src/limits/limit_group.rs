@@ -46,6 +46,7 @@ fn used_up(announced: &AnnouncedLimits) -> Option<LimitKind> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
+/// The estimators of one group of models.
 #[derive(Debug)]
 pub(crate) struct LimitGroup {
     epoch: Instant,

@@ -43,7 +43,7 @@ struct LimiterState {
     /// Whether a request waited for a slot since the last reply.
     saturated: bool,
     paused_until: Option<Instant>,
-    /// Consecutive failures of all requests.
+    /// Consecutive failures of all requests that may be an outage.
     failures: u32,
     /// Whether the provider ever answered, for any of its models.
     has_worked: Arc<AtomicBool>,
@@ -339,13 +339,14 @@ impl LimiterState {
     /// It does not if the provider asked for it, or if the provider worked before and will again; a provider that never
     /// answered gets no such credit.
     fn pause_after(&mut self, error: &AttemptError, now: Instant, policy: &RetryPolicy) -> Option<Duration> {
-        self.failures = self.failures.saturating_add(1);
+        // Any other answer, a refusal for example, shows that the provider works.
+        self.failures = if error.may_be_outage() { self.failures.saturating_add(1) } else { 0 };
         self.last_error.clone_from(&error.message);
         let asked = error.wait.filter(|wait| {
             matches!(error.throttle, Some(Throttle::Concurrency | Throttle::Overloaded)) && *wait <= policy.wait_budget
         });
         let asked = asked.map(longer);
-        self.unavailable |= self.has_worked() && self.failures >= FAILURES_OF_AN_OUTAGE && error.may_be_outage();
+        self.unavailable |= self.has_worked() && self.failures >= FAILURES_OF_AN_OUTAGE;
         let backs_off = error.throttle == Some(Throttle::Concurrency) || self.unavailable;
         let pause = asked.or_else(|| backs_off.then(|| self.backoff_pause(now, policy)))?;
         let until = self.paused_until.map_or(now + pause, |until| until.max(now + pause));

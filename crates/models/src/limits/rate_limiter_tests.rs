@@ -262,6 +262,19 @@ async fn a_new_model_is_waited_for_where_its_provider_worked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn refusals_before_an_error_are_no_outage() {
+    let (limiter, policy) = (wide(), RetryPolicy::default());
+    limiter.succeeded(None, &AnnouncedLimits::default());
+    let fail =
+        |status| limiter.failed(&fault(status, None), None, Instant::now(), &AnnouncedLimits::default(), &policy);
+    for status in [429, 429, 400, 429, 500, 500, 500, 500] {
+        assert_eq!(fail(status), None, "{status}");
+        assert!(!limiter.is_unavailable(), "{status}");
+    }
+    assert!(fail(500).is_some() && limiter.is_unavailable(), "five in a row");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_outage_ends_calls_as_unreachable_and_other_errors_end_one_call() {
     let policy = RetryPolicy::default();
     let unsent = || AttemptError {

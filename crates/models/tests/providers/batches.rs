@@ -1,6 +1,8 @@
 //! The calls that create batches, as they arrive, are what the vendors' schemas allow.
 
-use compeval_models::{BatchAccount, BatchClient, BatchRequest, Dialect, request};
+use std::convert::Infallible;
+
+use compeval_models::{BatchAccount, BatchClient, BatchRequest, BatchResult, BatchSearch, Dialect, request};
 use serde_json::Value;
 
 use super::calls::{generations, spec};
@@ -60,6 +62,53 @@ async fn a_batch_at_anthropic_is_one_allowed_call_under_the_version_of_its_reque
     let body = json(&create.body);
     allowed(ANTHROPIC, "BatchCreateRequest", &body);
     assert_eq!(body["requests"].as_array().unwrap().len(), 4);
+}
+
+/// A client of OpenAI's batch API at a server that answers with `script`.
+fn scripted(script: Vec<Scripted>) -> (Simulator, BatchClient) {
+    let simulator = Simulator::scripted(script);
+    let mut spec = spec(Dialect::OpenaiChat, &format!("{}/v1", simulator.url()));
+    spec.api_key = None;
+    let client = BatchClient::new(&BatchAccount::from(&spec)).unwrap();
+    (simulator, client)
+}
+
+#[tokio::test]
+async fn results_that_lack_replies_are_a_failure_and_a_file_without_a_name_is_not_read() {
+    let batch = r#"{"id":"batch_1","status":"completed","output_file_id":"file-2","error_file_id":"",
+        "request_counts":{"total":2,"completed":2,"failed":0}}"#;
+    let line = r#"{"custom_id":"a","response":{"status_code":200,"body":{}},"error":null}"#;
+    for (lines, is_whole) in [(2, true), (1, false)] {
+        let results = vec![line; lines].join("\n");
+        let (simulator, client) = scripted(vec![Scripted::new(200, batch), Scripted::new(200, results)]);
+        let status = client.status("batch_1").await.unwrap();
+        let read = client.results(&status, async |_: Vec<BatchResult>| Ok::<(), Infallible>(())).await;
+        assert_eq!(read.is_ok(), is_whole, "{read:?}");
+        let paths: Vec<String> = simulator.seen().into_iter().map(|seen| seen.uri).collect();
+        assert_eq!(paths, ["/v1/batches/batch_1", "/v1/files/file-2/content"]);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_list_does_not_mean_that_a_batch_is_absent() {
+    let find = async |body: &'static str| {
+        let (_simulator, client) = scripted(vec![Scripted::new(200, body)]);
+        client.find(NONCE, None, &[]).await
+    };
+    for body in ["{}", r#"{"error":{"message":"maintenance"}}"#, r#"{"data":{}}"#] {
+        assert!(find(body).await.is_err(), "{body}");
+    }
+    for body in [r#"{"object":"list","data":[]}"#, r#"{"object":"list","data":null}"#] {
+        assert_eq!(find(body).await, Ok(BatchSearch::Absent), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_ends_where_a_server_gives_the_same_page_again() {
+    let page = r#"{"object":"list","has_more":true,"data":[{"id":"batch_9","metadata":{}}]}"#;
+    let (simulator, client) = scripted(vec![Scripted::new(200, page); 3]);
+    assert_eq!(client.find(NONCE, None, &[]).await, Ok(BatchSearch::Undecided));
+    assert_eq!(simulator.seen().len(), 2);
 }
 
 #[test]

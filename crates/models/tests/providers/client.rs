@@ -313,10 +313,12 @@ async fn a_cancelled_call_does_not_wait() {
 async fn only_what_may_have_been_worked_on_is_billed() {
     let keep = |_: &RawReply| ready(Ok::<(), Infallible>(()));
     let broken = Scripted { broken_off: true, ..Scripted::new(200, "{") };
-    let simulator = Simulator::scripted([Scripted::new(503, ""), broken, Scripted::new(200, "not json"), good()]);
+    let timed_out = Scripted::new(504, "");
+    let simulator =
+        Simulator::scripted([Scripted::new(503, ""), timed_out, broken, Scripted::new(200, "not json"), good()]);
     let bills = Bills::default();
     assert!(client(&simulator).ask(&"sim".into(), &ask("q"), EXPECTED, &bills, keep).await.is_ok());
-    assert_eq!(*bills.0.lock().unwrap(), ["free", "unknown", "reported", "reported"]);
+    assert_eq!(*bills.0.lock().unwrap(), ["free", "unknown", "unknown", "reported", "reported"]);
 
     let closed = ClosedPort::new();
     let bills = Bills::default();

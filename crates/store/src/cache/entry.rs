@@ -40,8 +40,8 @@ pub struct EntryHeader {
     pub place: Digest,
     /// The models of the call.
     pub models: ModelNames,
-    /// Where it was imported from; `None` for an entry made here. Importing means to trust the author of the file, so
-    /// an imported entry stays recognizable.
+    /// Where it was pulled from; `None` for an entry made here. Pulling means to trust whoever made it, so a pulled
+    /// entry stays recognizable.
     pub origin: Option<ImportOrigin>,
     /// What it was made from. A field that entries of a pack share is stored once.
     pub fields: Vec<Field>,
@@ -69,14 +69,14 @@ pub struct Field {
 /// accepted only under this key.
 pub type KeyOf = fn(&EntryHeader) -> Option<ActionKey>;
 
-/// The file that an entry was imported from, or the remote and the pack that it was pulled from.
+/// The remote and the pack that an entry was pulled from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ImportOrigin {
-    /// The path as the user gave it, or the URL of the remote.
-    pub file: String,
-    /// The digest at the file's end, which covers all of it, or the name of the pack.
-    pub digest: Digest,
-    /// Who signed the pack.
+    /// The URL of the remote.
+    pub remote: String,
+    /// The name of the pack.
+    pub pack: Digest,
+    /// Who signed the pack; `None` if nobody did.
     pub writer: Option<Writer>,
 }
 

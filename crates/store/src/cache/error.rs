@@ -41,8 +41,6 @@ pub enum CacheError {
     AmbiguousPrefix { prefix: String, candidates: Vec<ActionKey> },
     #[error("{}", say!("no entry has a key that begins with `{prefix}`; `cache ls` lists the keys", "没有条目的键以 `{prefix}` 开头；`cache ls` 列出全部键"))]
     UnknownPrefix { prefix: String },
-    #[error("{}", say!("the entry {key} is not in the cache, so it cannot be exported; run the pipeline first", "条目 {key} 不在缓存中，无法导出；请先运行"))]
-    Missing { key: ActionKey },
     #[error("{}", say!("{_0}. Run `compeval cache verify`, then run the pipeline to make it again", "{_0}。请运行 `compeval cache verify`，然后重新运行以重新产生"))]
     Damaged(#[from] Damage),
     #[error(transparent)]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::entry::{EntryHeader, EntryStatus, ImportOrigin, KeyOf, ParseResult, Record};
 use super::error::CacheError;
 use super::lookup::Lookup;
-use super::packs::frame::{self, Codec, FrameContent, FrameHeader, FrameHeaderError};
+use super::packs::frame::{self, Codec, FrameContent, FrameHeader, FrameHeaderError, MAX_BODY};
 use super::packs::packed::{DecodedHeader, decode_header};
 use super::packs::shared_fields::SharedFields;
 use super::packs::{compress_body, compressor, decode_body, decompressor, plain_body};
@@ -19,6 +19,9 @@ use super::writing::StoreInner;
 use crate::digest::{ActionKey, Digest};
 use base::locale::word;
 use base::say;
+
+/// The most bytes that a packed entry is decompressed to: one body, and what is known of it.
+const LONGEST_ITEM: u64 = MAX_BODY as u64 + (64 << 20);
 
 /// How many entries an import added and found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +69,13 @@ pub(super) struct ImportedFrame {
     entry: Option<EntryHeader>,
     body: Bytes,
     frame: Vec<u8>,
+}
+
+impl ImportedFrame {
+    /// Whether it is an entry or a text, and not what is known of one.
+    fn has_own_body(&self) -> bool {
+        matches!(self.header.content, FrameContent::Reply(_) | FrameContent::Text)
+    }
 }
 
 /// The cache that entries are imported into.
@@ -275,22 +285,24 @@ fn compressed(frames: &[u8]) -> Result<Vec<u8>, CacheError> {
     compressed.map_err(CacheError::io("compress", Path::new(word("an entry", "条目"))))
 }
 
-/// Adds what another cache packed under `key`. Existing outputs are not changed. Every frame is verified. It is not
-/// synced: after a crash it is pulled again.
+/// Adds what another cache packed under `key`: one entry, with what is known of it, or one text. Existing outputs are not
+/// changed. Every frame is verified. It is not synced: after a crash it is pulled again.
 pub(super) fn add_packed(
     target: ImportTarget<'_>,
     key: &Digest,
     bytes: &[u8],
     origin: &ImportOrigin,
 ) -> Result<ImportCounts, CacheError> {
-    let from = Path::new(&origin.file);
-    let mut stream = decompressor(bytes)
+    let from = Path::new(&origin.remote);
+    let stream = decompressor(bytes)
         .map_err(|error| bad(from, say!("an entry cannot be decompressed: {error}", "无法解压一个条目：{error}")))?;
+    let mut stream = stream.take(LONGEST_ITEM);
     let mut items = Vec::new();
     while let Some(item) = read_item(&mut stream, target.key_of).map_err(|what| bad(from, what))? {
         items.push(item);
     }
-    if items.first().is_none_or(|first| first.header.key != *key) {
+    let is_alone = items.iter().skip(1).all(|item| !item.has_own_body());
+    if !is_alone || items.first().is_none_or(|first| first.header.key != *key || !first.has_own_body()) {
         return Err(bad(
             from,
             say!("there is another entry in the place of {}", "{} 的位置上是另一个条目", key.short()),

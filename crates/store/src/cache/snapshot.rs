@@ -36,7 +36,7 @@ pub struct DiskUsage {
     pub total: u64,
     /// Entries with their bodies.
     pub entries: u64,
-    /// Rows and report packs; runs derive them again.
+    /// Memos, such as rows and parts of pages; runs derive them again.
     pub derived: u64,
     /// The index; it can be rebuilt from the packs.
     pub index: u64,

@@ -129,8 +129,12 @@ impl Store {
         let frame = frame.map_err(|e| self.inner.poisoned(&e.to_string()))?;
         let header = FrameHeader::decode(&frame).map_err(|_| self.malformed())?;
         let location = self.write(frame).await?;
-        self.unhide(&ActionKey(header.key));
-        header.record(location).ok_or_else(|| self.malformed())
+        let record = header.record(location).ok_or_else(|| self.malformed())?;
+        // A failure replaces no output, so one of a writer who is not trusted stays hidden.
+        if !record.is_failed() {
+            self.unhide(&record.key);
+        }
+        Ok(record)
     }
 
     fn malformed(&self) -> CacheError {
@@ -191,12 +195,12 @@ impl Store {
     /// The memo or text stored under a name.
     pub fn read_memo(&self, name: &Digest) -> Option<Bytes> {
         let at = self.inner.tables().text(name)?;
-        let bytes = self.noticed(self.inner.packs.text(name, at)).ok();
-        if bytes.is_none() {
+        let read = self.noticed(self.inner.packs.text(name, at));
+        if read.as_ref().is_err_and(|damage| !damage.is_unread) {
             // so that it is stored again
             self.inner.tables_mut().forget_text(name);
         }
-        bytes
+        read.ok()
     }
 
     /// Stores token counts by the digests of their texts. Does not wait.
@@ -250,6 +254,9 @@ impl Store {
     }
 
     /// Waits until everything queued is on disk.
+    ///
+    /// # Errors
+    /// As `put_reply`.
     pub fn sync(&self) -> Result<(), CacheError> {
         self.write_touches();
         let (ack, acked) = mpsc::channel();
@@ -265,9 +272,11 @@ impl Store {
         self.sync()
     }
 
-    /// Removes entries; unknown keys are ignored. Also removes the texts that neither an entry nor `kept` names: rows
-    /// and report packs, which can be derived again, and sources of deleted results. A crash at any point loses nothing
-    /// else.
+    /// Removes entries; unknown keys are ignored. Also removes the texts that neither an entry nor `kept` names: memos,
+    /// which can be derived again, and sources of deleted results. A crash at any point loses nothing else.
+    ///
+    /// # Errors
+    /// If the cache cannot be read or written; then this store writes nothing more.
     pub fn prune(&self, keys: &[ActionKey], kept: &HashSet<Digest>) -> Result<PruneCounts, CacheError> {
         self.sync()?;
         // a removed text is stored again when it is needed again
@@ -284,6 +293,9 @@ impl Store {
     }
 
     /// Verifies everything and removes what is damaged.
+    ///
+    /// # Errors
+    /// As `prune`.
     pub fn verify(&self) -> Result<Vec<DamageReport>, CacheError> {
         self.sync()?;
         self.inner.exclusively(|active| verify::verify(&self.inner, active))
@@ -310,7 +322,9 @@ impl Store {
     /// `BadImport` if these bytes are not the entry or text `key`; else if this cache cannot be written.
     pub fn add_packed(&self, key: &Digest, bytes: &[u8], origin: &ImportOrigin) -> Result<ImportCounts, CacheError> {
         let counts = exchange::add_packed(self.import_target(), key, bytes, origin)?;
-        self.unhide(&ActionKey(*key));
+        if counts.added > 0 {
+            self.unhide(&ActionKey(*key));
+        }
         Ok(counts)
     }
 

@@ -17,7 +17,8 @@ use super::packs::packed::{DecodedHeader, PortableFrame, decode_header, pack};
 use super::packs::provenance::EncodedProvenance;
 use super::packs::shared_fields::{FieldNumbers, SharedFields};
 use super::packs::{compress_body, decode_body};
-use super::{CacheSnapshot, Lookup, ModelNames, Store};
+use super::writing::active_pack::ActivePack;
+use super::{CacheSnapshot, Lookup, ModelNames, StepLog, Store};
 use crate::digest::{ActionKey, Digest};
 use base::units::{Tokens, Usage, Usd};
 
@@ -332,7 +333,7 @@ fn an_entry_whose_writer_was_lost_is_not_trusted() {
     let dir = tempdir().unwrap();
     let key = |n: u64| ActionKey(Digest::hash(n.to_le_bytes()));
     let writer = Some(Writer { name: "someone".into(), key: "a public key".into() });
-    let origin = Some(ImportOrigin { file: "remote".into(), digest: Digest::hash("pack"), writer });
+    let origin = Some(ImportOrigin { remote: "remote".into(), pack: Digest::hash("pack"), writer });
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let store = opened(dir.path());
     for n in 0..3 {
@@ -362,7 +363,7 @@ fn a_removed_list_of_writers_readmits_nobody() {
     let store = opened(dir.path());
     let writer = |key: &str| Some(Writer { name: "someone".into(), key: key.into() });
     for (n, writer) in [(0, writer("revoked")), (1, writer("trusted")), (2, None)] {
-        let origin = Some(ImportOrigin { file: "remote".into(), digest: Digest::hash("pack"), writer });
+        let origin = Some(ImportOrigin { remote: "remote".into(), pack: Digest::hash("pack"), writer });
         let header = EntryHeader { origin, ..entry(n).0 };
         runtime.block_on(store.put_reply(key(n), &header, bytes::Bytes::from_static(b"a body"))).unwrap();
     }
@@ -378,6 +379,63 @@ fn a_removed_list_of_writers_readmits_nobody() {
         store.inner.layout.note_writer(Some("trusted")).unwrap();
     }
     assert!(store.was_imported_into());
+}
+
+#[test]
+fn a_failure_shows_no_output_of_a_writer_who_is_not_trusted() {
+    let dir = tempdir().unwrap();
+    let (key, pack) = (ActionKey(Digest::hash("key")), Digest::hash("pack"));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = opened(dir.path());
+    let writer = Some(Writer { name: "someone".into(), key: "revoked".into() });
+    let pulled = EntryHeader { origin: Some(ImportOrigin { remote: "remote".into(), pack, writer }), ..header() };
+    runtime.block_on(store.put_reply(key, &pulled, bytes::Bytes::from_static(b"theirs"))).unwrap();
+    assert_eq!(store.trust_only(&Default::default()).unwrap(), 1);
+    runtime.block_on(store.fail(key, &header(), "refused", "the model declined")).unwrap();
+    assert_eq!(store.find(&key), None);
+    runtime.block_on(store.put_reply(key, &header(), bytes::Bytes::from_static(b"ours"))).unwrap();
+    assert_eq!(store.body(&store.find(&key).unwrap()).unwrap(), "ours");
+}
+
+#[test]
+fn a_killed_prune_does_not_open_a_closed_batch_again() {
+    let dir = tempdir().unwrap();
+    let nonce = BatchNonce::new(1, std::iter::empty());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = opened(dir.path());
+    // So much of the first pack is live that no prune rewrites it for another reason.
+    let body: Vec<u8> = (0..200_u32).flat_map(|n| Digest::hash(n.to_le_bytes()).0).collect();
+    runtime.block_on(store.put_reply(ActionKey(Digest::hash("key")), &header(), body.into())).unwrap();
+    runtime.block_on(store.put_step(nonce, BatchStep::Intent, b"intent")).unwrap();
+    store.inner.exclusively(|active| store.inner.start_next_pack(active)).unwrap();
+    runtime.block_on(store.put_step(nonce, BatchStep::Closed, b"closed")).unwrap();
+    // As after a kill before the first pack was removed: the tree has already forgotten what opened the batch.
+    let forget = |active: &mut ActivePack| {
+        store.inner.tables_mut().forget_step(nonce, BatchStep::Intent);
+        store.inner.flush_tree(active);
+        Ok(())
+    };
+    store.inner.exclusively(forget).unwrap();
+    store.close().unwrap();
+    for _ in 0..3 {
+        let store = opened(dir.path());
+        store.prune(&[], &Default::default()).unwrap();
+        store.close().unwrap();
+        let steps = CacheSnapshot::open(dir.path()).unwrap().steps();
+        assert!(steps.is_empty() || steps.contains(&(nonce, BatchStep::Closed)), "{steps:?}");
+    }
+    assert!(CacheSnapshot::open(dir.path()).unwrap().steps().is_empty());
+}
+
+#[test]
+fn no_pack_is_overwritten() {
+    let dir = tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let store = opened(dir.path());
+    let key = ActionKey(Digest::hash("key"));
+    runtime.block_on(store.put_reply(key, &header(), bytes::Bytes::from_static(b"a body"))).unwrap();
+    assert!(ActivePack::create(&store.inner.layout, 1).is_err());
+    assert_eq!(store.body(&store.find(&key).unwrap()).unwrap(), "a body");
 }
 
 #[test]

@@ -26,6 +26,7 @@ const MAX_OBJECT: u64 = 256 << 20;
 /// A folder that takes longer than this counts as unavailable.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A folder as a remote.
 #[derive(Clone, Debug)]
 pub(super) struct FolderRemote {
     root: PathBuf,

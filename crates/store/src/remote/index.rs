@@ -47,6 +47,7 @@ pub(super) struct ItemLocation {
     pub(super) item: PackItem,
 }
 
+/// The packs that are used, and where each entry and text is.
 #[derive(Debug, Default)]
 pub(super) struct RemoteIndex {
     /// In the order in which they are used; see `add_all`.

@@ -108,7 +108,7 @@ pub(super) fn open_web_server(url: &str) -> Result<Box<dyn Remote>, RemoteError>
     if let Some(token) = variable("COMPEVAL_REMOTE_TOKEN") {
         builder = builder.token(&token);
     }
-    let operator = operator(builder, host).map_err(|what| RemoteError::Setup { url: url.to_owned(), what })?;
+    let operator = operator(builder, host_of(url)).map_err(|what| RemoteError::Setup { url: url.to_owned(), what })?;
     let credentials = word(
         "Check COMPEVAL_REMOTE_TOKEN, if the server wants a bearer token",
         "如果服务器需要 bearer 令牌，请检查 COMPEVAL_REMOTE_TOKEN",
@@ -220,6 +220,7 @@ fn build_azblob(
     Ok(builder.container(&at.bucket).root(&at.prefix).endpoint(endpoint).account_name(account))
 }
 
+/// The host of a URL, without its port.
 fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', ':']).next().unwrap_or(rest)

@@ -16,7 +16,7 @@ use super::index::{FoundPack, read_footers};
 use super::index_objects::CONCURRENT_REQUESTS;
 use super::keys::SigningKey;
 use super::pack::PackFault;
-use super::removals::trusted_lists;
+use super::removals::{RemovedPacks, trusted_lists};
 use super::signed::{RemoteId, Trust};
 use super::{index_objects, part_records, removals};
 use crate::digest::Digest;
@@ -105,6 +105,61 @@ enum PackFate {
     Deleted,
 }
 
+/// What a prune does with the objects of a remote.
+#[derive(Default)]
+struct RemotePrunePlan {
+    counts: RemotePruneCounts,
+    /// The objects of the packs to delete, by the names of the packs.
+    deleted: BTreeMap<Digest, String>,
+    /// The marks to write.
+    marked: Vec<String>,
+    /// The marks to delete.
+    unmarked: Vec<String>,
+}
+
+impl RemotePrunePlan {
+    /// `lists` has the packs that were deleted before, `keys` what labels need, and `marks` when packs were marked.
+    fn new(
+        packs: &[FoundPack],
+        lists: &[RemovedPacks],
+        keys: &HashSet<Digest>,
+        mut marks: BTreeMap<Digest, SystemTime>,
+        now: SystemTime,
+    ) -> RemotePrunePlan {
+        let mut plan = RemotePrunePlan::default();
+        for pack in packs {
+            let mark = marks.remove(&pack.name);
+            let is_back = lists.iter().any(|list| list.packs.contains(&pack.name));
+            let fate = if is_back { PackFate::Deleted } else { fate(pack, keys, mark, now) };
+            plan.add(pack, fate, mark.is_some());
+        }
+        // also the marks of packs that are gone
+        plan.unmarked.extend(marks.keys().map(mark_of));
+        plan
+    }
+
+    fn add(&mut self, pack: &FoundPack, fate: PackFate, is_marked: bool) {
+        let mark = mark_of(&pack.name);
+        match fate {
+            PackFate::Kept => {
+                self.counts.kept += 1;
+                self.unmarked.extend(is_marked.then_some(mark));
+            }
+            PackFate::Marked => {
+                self.counts.marked += 1;
+                self.marked.push(mark);
+            }
+            PackFate::Waiting => self.counts.waiting += 1,
+            PackFate::Deleted => {
+                self.counts.deleted += 1;
+                self.counts.deleted_bytes += pack.object.bytes;
+                self.unmarked.extend(is_marked.then_some(mark));
+                self.deleted.insert(pack.name, pack.object.name.clone());
+            }
+        }
+    }
+}
+
 /// Marks what no label needs, and deletes what was marked long ago, or deleted before and put back. `writer` signs
 /// the list of what is deleted; without it the prune only counts.
 pub(super) async fn run(
@@ -114,38 +169,14 @@ pub(super) async fn run(
     trust: &Trust,
     writer: Option<&SigningKey>,
 ) -> Result<RemotePruneCounts, RemoteError> {
-    let is_dry = writer.is_none();
     let (packs, lists) = read_footers(remote).await?;
     let lists = trusted_lists(&lists, remote_id, trust);
     let (keys, labels) = protected(remote, url).await?;
-    let mut marks = read_marks(remote).await?;
-    let now = remote_time(remote, is_dry).await?;
-    let mut counts = RemotePruneCounts { labels, ..RemotePruneCounts::default() };
-    let (mut deleted, mut marked, mut unmarked) = (BTreeMap::new(), Vec::new(), Vec::new());
-    for pack in &packs {
-        let mark = marks.remove(&pack.name);
-        let is_back = lists.iter().any(|list| list.packs.contains(&pack.name));
-        let fate = if is_back { PackFate::Deleted } else { fate(pack, &keys, mark, now) };
-        match fate {
-            PackFate::Kept => {
-                counts.kept += 1;
-                unmarked.extend(mark.map(|_| mark_of(&pack.name)));
-            }
-            PackFate::Marked => {
-                counts.marked += 1;
-                marked.push(mark_of(&pack.name));
-            }
-            PackFate::Waiting => counts.waiting += 1,
-            PackFate::Deleted => {
-                counts.deleted += 1;
-                counts.deleted_bytes += pack.object.bytes;
-                unmarked.extend(mark.map(|_| mark_of(&pack.name)));
-                deleted.insert(pack.name, pack.object.name.clone());
-            }
-        }
-    }
+    let marks = read_marks(remote).await?;
+    let now = remote_time(remote, writer.is_none()).await?;
+    let RemotePrunePlan { counts, deleted, marked, unmarked } = RemotePrunePlan::new(&packs, &lists, &keys, marks, now);
     let records = part_records::outdated(remote, now, KEPT).await?;
-    counts.records = records.len() as u64;
+    let counts = RemotePruneCounts { labels, records: records.len() as u64, ..counts };
     let Some(key) = writer else { return Ok(counts) };
     request_each(records, |record| async move { remote.delete(&record).await }).await?;
     request_each(marked, |mark| async move { remote.replace(&mark, Bytes::from_static(b"compeval mark\n")).await })
@@ -155,8 +186,6 @@ pub(super) async fn run(
         removals::write(remote, remote_id, key, &lists, deleted.keys().copied().collect()).await?;
         request_each(deleted.into_values(), |object| async move { remote.delete(&object).await }).await?;
     }
-    // also the marks of packs that are gone
-    unmarked.extend(marks.keys().map(mark_of));
     request_each(unmarked, |mark| async move { remote.delete(&mark).await }).await?;
     remote.delete(CLOCK).await?;
     if counts.deleted + counts.records > 0 {

@@ -17,7 +17,7 @@ use futures::StreamExt;
 
 use super::backend::{Remote, RemoteError};
 use super::folder::FolderRemote;
-use super::index::{ItemLocation, RemoteIndex, UnusedPacks, group_adjacent};
+use super::index::{ItemLocation, RemoteIndex, group_adjacent};
 use super::index_objects::{self, MOST_LOOSE};
 use super::marker;
 #[cfg(feature = "object-stores")]
@@ -291,6 +291,10 @@ impl SharedCache {
         let bytes = match self.remote.read(&object_of(&pack.name), Some(range.clone())).await {
             Ok(bytes) => bytes,
             Err(RemoteError::NotFound(_)) => return Ok(()),
+            Err(RemoteError::Refused { what, .. }) => {
+                self.mark_damaged(index, first.pack, what);
+                return Ok(());
+            }
             Err(error) => {
                 self.mark_unavailable(&error, word("nothing more is pulled", "不再拉取"));
                 return Ok(());
@@ -317,27 +321,33 @@ impl SharedCache {
         let Some(pack) = index.packs.get(at.pack) else { return Ok(()) };
         let writer = pack.writer.as_ref();
         let writer = writer.map(|writer| Writer { name: writer.name.clone(), key: writer.key.to_string() });
-        let origin = ImportOrigin { file: self.url.clone(), digest: pack.name, writer };
+        let origin = ImportOrigin { remote: self.url.clone(), pack: pack.name, writer };
         let packed = at.item.find_in(known, start).filter(|bytes| Digest::hash(bytes) == at.item.digest);
         let added = match packed {
             Some(bytes) => store.add_packed(&at.item.key, bytes, &origin),
-            None => Err(summary::differing_entry(&origin.file)),
+            None => Err(summary::differing_entry(&origin.remote)),
         };
-        let mut state = self.state();
         match added {
             Ok(counts) => {
+                let mut state = self.state();
                 state.pulled.entries += counts.added;
                 state.pulled.texts += u64::from(counts.added == 0 && counts.present == 0);
                 state.pulled.bytes += u64::from(at.item.bytes);
                 Ok(())
             }
             Err(CacheError::BadImport { what, .. }) => {
-                if state.damaged.insert(at.pack) {
-                    state.warnings.push(summary::damaged_pack(&pack.name, &self.url, &what));
-                }
+                self.mark_damaged(index, at.pack, &what);
                 Ok(())
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Notes that a pack is not what its footer says, so that nothing more of it is pulled.
+    fn mark_damaged(&self, index: &RemoteIndex, pack: usize, what: &str) {
+        let mut state = self.state();
+        if let Some(damaged) = index.packs.get(pack).filter(|_| state.damaged.insert(pack)) {
+            state.warnings.push(summary::damaged_pack(&damaged.name, &self.url, what));
         }
     }
 
@@ -359,14 +369,18 @@ impl SharedCache {
         }
         let requests = missing.into_iter().filter_map(|(place, items)| {
             let object = object_of(&index.packs.get(place)?.name);
-            Some(async move { (self.remote.read(&object, None).await, items) })
+            Some(async move { (place, self.remote.read(&object, None).await, items) })
         });
         let mut replies = futures::stream::iter(requests).buffer_unordered(PULLS);
-        while let Some((reply, mut items)) = replies.next().await {
+        while let Some((place, reply, mut items)) = replies.next().await {
             items.sort_unstable_by_key(|at| at.item.offset);
             let bytes = match reply {
                 Ok(bytes) => bytes,
                 Err(RemoteError::NotFound(_)) => continue,
+                Err(RemoteError::Refused { what, .. }) => {
+                    self.mark_damaged(&index, place, what);
+                    continue;
+                }
                 Err(error) => return Ok(Err(error)),
             };
             for at in items {
@@ -555,33 +569,9 @@ impl SharedCache {
     /// What the remote has and what was done with it; `None` if it could not be read.
     pub fn summary(&self) -> Option<SharedSummary> {
         let state = self.state();
-        let index = state.index.as_ref()?;
-        let mut writers: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for pack in &index.packs {
-            writers.entry(pack.writer_name().to_owned()).or_default().1 += 1;
-        }
-        for pack in index.entries.values().filter_map(|at| index.packs.get(at.pack)) {
-            writers.entry(pack.writer_name().to_owned()).or_default().0 += 1;
-        }
-        let UnusedPacks { untrusted, unsigned, damaged, newer, foreign, removed, lists: _ } = index.unused.clone();
-        Some(SharedSummary {
-            url: self.url.clone(),
-            list: index.digest(),
-            packs: index.packs.len() as u64,
-            entries: index.entries.len() as u64,
-            texts: index.texts.len() as u64,
-            bytes: index.bytes,
-            writers,
-            untrusted,
-            unsigned,
-            damaged: (damaged.len() + state.damaged.len()) as u64,
-            newer,
-            foreign,
-            removed,
-            made_twice: index.made_twice,
-            pulled: state.pulled,
-            pushed: state.pushed,
-        })
+        let summary = SharedSummary::new(&self.url, state.index.as_ref()?);
+        let damaged = summary.damaged + state.damaged.len() as u64;
+        Some(SharedSummary { damaged, pulled: state.pulled, pushed: state.pushed, ..summary })
     }
 }
 

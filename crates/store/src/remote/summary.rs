@@ -40,7 +40,7 @@ pub struct SharedSummary {
     pub bytes: u64,
     /// Entries and packs that are used, by writer.
     pub writers: BTreeMap<String, (u64, u64)>,
-    /// Entries of writers that are not trusted, by their keys.
+    /// Packs of writers that are not trusted, by their keys.
     pub untrusted: BTreeMap<PublicKey, u64>,
     /// Unsigned packs that are not used.
     pub unsigned: u64,
@@ -58,6 +58,38 @@ pub struct SharedSummary {
     pub pulled: PullCounts,
     /// What was uploaded.
     pub pushed: PushCounts,
+}
+
+impl SharedSummary {
+    /// What a remote has, before anything is pulled or uploaded.
+    pub(super) fn new(url: &str, index: &RemoteIndex) -> SharedSummary {
+        let mut writers: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for pack in &index.packs {
+            writers.entry(pack.writer_name().to_owned()).or_default().1 += 1;
+        }
+        for pack in index.entries.values().filter_map(|at| index.packs.get(at.pack)) {
+            writers.entry(pack.writer_name().to_owned()).or_default().0 += 1;
+        }
+        let UnusedPacks { untrusted, unsigned, damaged, newer, foreign, removed, lists: _ } = &index.unused;
+        SharedSummary {
+            url: url.to_owned(),
+            list: index.digest(),
+            packs: index.packs.len() as u64,
+            entries: index.entries.len() as u64,
+            texts: index.texts.len() as u64,
+            bytes: index.bytes,
+            writers,
+            untrusted: untrusted.clone(),
+            unsigned: *unsigned,
+            damaged: damaged.len() as u64,
+            newer: *newer,
+            foreign: *foreign,
+            removed: *removed,
+            made_twice: index.made_twice,
+            pulled: PullCounts::default(),
+            pushed: PushCounts::default(),
+        }
+    }
 }
 
 /// A clock that is ahead by more than this is reported.

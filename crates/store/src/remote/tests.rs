@@ -384,6 +384,27 @@ async fn a_pack_under_another_name_is_not_used() {
 }
 
 #[tokio::test]
+async fn a_pack_that_is_no_file_any_more_is_damaged_and_the_others_are_pulled() {
+    let place = Place::new();
+    let (broken, sound) = (place.push(1).await, place.push(2).await);
+    let reader = place.process(0);
+    reader.load().await.unwrap();
+    let packs = place.objects("packs");
+    let pack = packs.iter().find(|pack| fs::read(pack).unwrap().windows(32).any(|found| found == broken.0.0)).unwrap();
+    fs::remove_file(pack).unwrap();
+    fs::create_dir(pack).unwrap();
+    let local = open(&place.folder.path().join("second"));
+    reader.pull(&local, broken).await.unwrap();
+    reader.pull(&local, sound).await.unwrap();
+    assert!(local.find(&broken).is_none() && local.find(&sound).is_some_and(|record| record.is_usable()));
+    let warnings = reader.take_warnings().join("\n");
+    assert!(warnings.contains("is damaged and is not used") && warnings.contains("no regular file"), "{warnings}");
+    let local = open(&place.folder.path().join("third"));
+    assert_eq!(reader.pull_all(&local).await.unwrap().unwrap().entries, 2, "with the one that was pulled before");
+    assert!(local.find(&sound).is_some());
+}
+
+#[tokio::test]
 async fn a_prune_deletes_what_no_label_needs_thirty_days_after_it_was_marked() {
     let place = Place::new();
     let (kept, spare) = (place.push(1).await, place.push(2).await);

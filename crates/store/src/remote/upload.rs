@@ -127,7 +127,7 @@ impl Upload<'_> {
         let object = ListedObject { name: object_of(&name), bytes: length, written: None };
         if self.remote.write_if_absent(&object.name, bytes).await? == WriteOutcome::Exists {
             let there = read_footer(self.remote, &object).await?;
-            if there.is_ok_and(|there| there.name() != name) {
+            if !there.is_ok_and(|there| there.name() == name) {
                 let what = say!(
                     "the content of the object {} does not match its name",
                     "对象 {} 的内容与其名称不符",

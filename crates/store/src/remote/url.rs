@@ -1,6 +1,7 @@
 //! The URL of a remote.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -112,7 +113,7 @@ impl FromStr for RemoteUrl {
             return Ok(RemoteUrl::Bucket(BucketUrl { store, bucket: host.to_owned(), prefix: path.to_owned() }));
         }
         let name = host.split(':').next().unwrap_or_default();
-        let is_near = name == "localhost" || name.starts_with("127.");
+        let is_near = name == "localhost" || name.parse().is_ok_and(|address: Ipv4Addr| address.is_loopback());
         match scheme {
             "http" if !is_near => Err(UrlError::PlainHttp),
             "http" | "https" if name.is_empty() || host.chars().any(char::is_whitespace) => Err(UrlError::Scheme),
@@ -166,7 +167,9 @@ mod tests {
         for text in ["s3://", "s3:///x", "s3://bucket/../x", "gs://bucket/a//b", "az://a b"] {
             assert_eq!(refused(text), UrlError::Bucket, "{text}");
         }
-        assert_eq!(refused("http://example.com/x"), UrlError::PlainHttp);
+        for text in ["http://example.com/x", "http://127.example.com/x"] {
+            assert_eq!(refused(text), UrlError::PlainHttp);
+        }
         for text in ["/srv/cache", "ftp://host/x", "", "https:///x"] {
             assert_eq!(refused(text), UrlError::Scheme);
         }

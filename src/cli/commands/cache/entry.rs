@@ -198,15 +198,18 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -
     }
     lines.extend(meta.request_id.as_ref().map(|id| (word("request", "请求"), id.clone())));
     match &meta.imported {
-        Some(ImportOrigin { file, digest, writer: None }) => {
+        Some(ImportOrigin { remote, pack, writer: None }) => {
             lines.push((
                 word("imported", "导入"),
-                say!("from {file} (digest {})", "出自 {file}（摘要 {}）", digest.short()),
+                say!("from {remote} (pack {})", "出自 {remote}（包 {}）", pack.short()),
             ));
         }
-        Some(ImportOrigin { file, digest, writer: Some(Writer { name, key }) }) => {
+        Some(ImportOrigin { remote, pack, writer: Some(Writer { name, key }) }) => {
             lines.push((word("writer", "写入者"), format!("{name} ({key})")));
-            lines.push((word("pulled", "拉取"), say!("from {file} (pack {})", "出自 {file}（包 {}）", digest.short())));
+            lines.push((
+                word("pulled", "拉取"),
+                say!("from {remote} (pack {})", "出自 {remote}（包 {}）", pack.short()),
+            ));
         }
         None => {}
     }

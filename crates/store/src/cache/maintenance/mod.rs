@@ -17,8 +17,8 @@ use std::io;
 use crate::cache::entry::{FrameLocation, Record, RemovalReason};
 use crate::cache::error::CacheError;
 use crate::cache::packs::folder::disk_bytes;
-use crate::cache::packs::frame::{self, FrameContent, FrameHeader, PackHeader};
-use crate::cache::packs::journal_steps::{BatchNonce, BatchStep, JournalPlaces};
+use crate::cache::packs::frame::{self, FrameContent, PackHeader};
+use crate::cache::packs::journal_steps::{BatchNonce, BatchStep};
 use crate::cache::packs::packed::{DecodedHeader, PortableFrame};
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
 use crate::cache::writing::StoreInner;
@@ -93,11 +93,11 @@ fn reclaim(
     let mut ids = mostly_dead(store, &live)?;
     ids.extend(removed.iter().map(|record| record.location.pack));
     ids.extend(unused.iter().map(|(_, at)| at.pack));
-    let done = closed_records(&store.tables().journal);
-    ids.extend(done.iter().map(|(_, at)| at.pack));
+    let done = removable_steps(stored_steps(store)?);
+    ids.extend(done.iter().map(|stored| stored.pack));
     let mut tables = store.tables_mut();
     unused.iter().for_each(|(digest, _)| tables.forget_text(digest));
-    done.iter().for_each(|((nonce, step), _)| tables.forget_step(*nonce, *step));
+    done.iter().for_each(|stored| tables.forget_step(stored.nonce, stored.step));
     drop(tables);
     // an empty cache has nothing to remember
     let remember_from = if live.is_empty() { None } else { newest_removals(store)? };
@@ -112,16 +112,16 @@ fn reclaim(
 
 /// The first of the remembered removals; `None` if nothing was removed.
 fn newest_removals(store: &StoreInner) -> Result<Option<FrameLocation>, CacheError> {
-    let mut removals = Vec::new();
-    for id in store.layout.pack_ids()? {
-        removals.extend(removals_in(&store.packs, id).map_err(CacheError::io("read", &store.layout.pack(id)))?);
-    }
+    let removals = find_frames(store, |content| match content {
+        FrameContent::Remove { keys, .. } => Some(keys.len()),
+        _ => None,
+    })?;
     let mut count = 0;
-    let newest = removals.iter().rev().take_while(|(_, keys)| {
+    let newest = removals.iter().rev().take_while(|(keys, _)| {
         count += keys;
         count <= REMEMBERED
     });
-    Ok(newest.last().map(|(at, _)| *at))
+    Ok(newest.last().map(|(_, at)| *at))
 }
 
 /// The texts that no entry was made from.
@@ -162,31 +162,67 @@ fn mostly_dead(store: &StoreInner, live: &[Record]) -> Result<BTreeSet<u32>, Cac
     Ok(dead)
 }
 
-/// The records of closed batches that can be removed. The closing of a batch is removed by a later prune than its other
-/// records: without it, the batch would be open again.
-fn closed_records(places: &JournalPlaces) -> Vec<((BatchNonce, BatchStep), FrameLocation)> {
-    let mut removable = Vec::new();
-    for (&(nonce, step), &at) in places {
-        let is_closed = places.contains_key(&(nonce, BatchStep::Closed));
-        let has_intent = places.contains_key(&(nonce, BatchStep::Intent));
-        if is_closed && (step != BatchStep::Closed || !has_intent) {
-            removable.push(((nonce, step), at));
-        }
-    }
-    removable
+/// A step of a batch that a pack has.
+struct StoredStep {
+    nonce: BatchNonce,
+    step: BatchStep,
+    pack: u32,
 }
 
-/// The tombstone frames of a pack, with the number of entries in each.
-fn removals_in(packs: &PackFiles, id: u32) -> io::Result<Vec<(FrameLocation, usize)>> {
+/// The steps of batches in the packs. A step that the tables have no more may still be in a pack that a killed prune has
+/// left, and an index that is built from the packs would have it again.
+fn stored_steps(store: &StoreInner) -> Result<Vec<StoredStep>, CacheError> {
+    if store.tables().journal.is_empty() {
+        return Ok(Vec::new());
+    }
+    let steps = find_frames(store, |content| match content {
+        FrameContent::Journal(nonce, step) => Some((*nonce, *step)),
+        _ => None,
+    })?;
+    Ok(steps.into_iter().map(|((nonce, step), at)| StoredStep { nonce, step, pack: at.pack }).collect())
+}
+
+/// The steps of closed batches that can be removed. The closing of a batch is removed by a later prune than its other
+/// steps: without it, the batch would be open again.
+fn removable_steps(steps: Vec<StoredStep>) -> Vec<StoredStep> {
+    let (mut closed, mut opened) = (BTreeSet::new(), BTreeSet::new());
+    for StoredStep { nonce, step, .. } in &steps {
+        let nonces = if *step == BatchStep::Closed { &mut closed } else { &mut opened };
+        nonces.insert(*nonce);
+    }
+    let removable = steps.into_iter().filter(|StoredStep { nonce, step, .. }| {
+        closed.contains(nonce) && (*step != BatchStep::Closed || !opened.contains(nonce))
+    });
+    removable.collect()
+}
+
+/// What `pick` takes from the frames of all packs, in their order, each with its place.
+fn find_frames<T>(
+    store: &StoreInner,
+    pick: impl Fn(&FrameContent) -> Option<T>,
+) -> Result<Vec<(T, FrameLocation)>, CacheError> {
+    let mut found = Vec::new();
+    for id in store.layout.pack_ids()? {
+        let picked = find_frames_in(&store.packs, id, &pick).map_err(CacheError::io("read", &store.layout.pack(id)))?;
+        found.extend(picked);
+    }
+    Ok(found)
+}
+
+fn find_frames_in<T>(
+    packs: &PackFiles,
+    id: u32,
+    pick: impl Fn(&FrameContent) -> Option<T>,
+) -> io::Result<Vec<(T, FrameLocation)>> {
     let file = packs.file(id)?;
     let mut scanner = PackScanner::new(id, &file, 0, file.metadata()?.len());
-    let mut removals = Vec::new();
+    let mut found = Vec::new();
     while let Some(item) = scanner.next()? {
-        if let PackItem::Frame(at, FrameHeader { content: FrameContent::Remove { keys, .. }, .. }) = item {
-            removals.push((at, keys.len()));
+        if let PackItem::Frame(at, header) = item {
+            found.extend(pick(&header.content).map(|picked| (picked, at)));
         }
     }
-    Ok(removals)
+    Ok(found)
 }
 
 /// Appends the live frames of the packs in `ids` to a new pack, then removes these packs. Tombstones before

@@ -22,6 +22,7 @@ use crate::cache::packs::frame::{FrameHeader, PackHeader};
 use crate::cache::packs::packed::{PortableFrame, pack};
 use crate::cache::packs::shared_fields::FieldNumbers;
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_frame};
+use crate::cache::writing::active_pack::cut;
 use crate::digest::{ActionKey, Digest};
 use base::files::{is_out_of_space, open_options, sync_folder};
 
@@ -86,8 +87,8 @@ impl CompactedPack<'_> {
         let written = self.write(&bytes);
         if written.is_err() {
             self.numbers.forget();
-            if let Some(file) = &self.file {
-                file.set_len(self.len)?;
+            if self.file.is_some() {
+                cut(&self.layout.pack(self.id), self.len)?;
             }
         }
         written
@@ -98,9 +99,10 @@ impl CompactedPack<'_> {
             Some(file) => file,
             None => {
                 let path = self.layout.pack(self.id);
-                let mut file = open_options(&path).read(true).append(true).create(true).open(path)?;
+                let mut file = open_options(&path).read(true).append(true).create(true).open(&path)?;
                 let header = PackHeader::new(self.id)?.encode();
-                file.set_len(0)?;
+                // An attempt before this one may have left a part of a header.
+                cut(&path, 0)?;
                 file.write_all(&header)?;
                 // The frames that are moved into it are removed elsewhere, so its name must last, too.
                 sync_folder(&self.layout.packs()).map_err(io::Error::other)?;

@@ -98,7 +98,9 @@ impl Layout {
     /// Writes the list of all writers whose entries were ever pulled.
     pub(crate) fn write_writers(&self, writers: &BTreeSet<String>) -> Result<(), CacheError> {
         let (path, text) = (self.writers(), writers.iter().flat_map(|key| [key, "\n"]).collect::<String>());
-        write_synced(&path, &text).map_err(CacheError::io("write", &path))
+        write_synced(&path, &text).map_err(CacheError::io("write", &path))?;
+        // An older list would lack a writer whose entries are about to be stored.
+        self.sync_folder(&self.root)
     }
 
     /// The numbers of all packs, oldest first.

@@ -94,7 +94,7 @@ pub(super) fn verify_checksum(header: &FrameHeader, stored: &[u8]) -> Result<(),
     if matches { Ok(()) } else { Err(word("its body does not match its checksum", "其正文与校验和不符")) }
 }
 
-/// A zstd stream to write to, for files that are compressed as a whole.
+/// A zstd stream to write to, for an entry that is packed for another cache.
 pub(super) fn compressor<W: io::Write>(target: W) -> io::Result<zstd::Encoder<'static, W>> {
     const LEVEL: i32 = 6;
     zstd::Encoder::new(target, LEVEL)

@@ -1,6 +1,6 @@
 //! The pack that is being written: created, or continued after its last whole frame. What is cut off is set aside.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -72,11 +72,10 @@ impl ActivePack {
     }
 }
 
-/// Creates the file of a pack. Returns it with its nonce.
+/// Creates the file of a pack, where there is none yet: no pack is ever overwritten. Returns it with its nonce.
 fn create_file(path: &Path, id: u32) -> io::Result<(File, u64)> {
     let header = PackHeader::new(id)?;
-    let mut file = open_options(path).read(true).append(true).create(true).open(path)?;
-    file.set_len(0)?;
+    let mut file = open_options(path).read(true).append(true).create_new(true).open(path)?;
     file.write_all(&header.encode())?;
     file.sync_data()?;
     Ok((file, header.nonce))
@@ -84,12 +83,18 @@ fn create_file(path: &Path, id: u32) -> io::Result<(File, u64)> {
 
 /// Opens a pack and cuts off everything after `good`.
 fn open_cut(path: &Path, good: u64) -> io::Result<File> {
-    let file = File::options().read(true).append(true).open(path)?;
-    if file.metadata()?.len() > good {
-        file.set_len(good)?;
-        file.sync_data()?;
+    if fs::metadata(path)?.len() > good {
+        cut(path, good)?;
     }
-    Ok(file)
+    File::options().read(true).append(true).open(path)
+}
+
+/// Cuts a pack off after `len` bytes, durably. Windows does not let a file be shortened that is open for appending, so
+/// it is opened again.
+pub(in crate::cache) fn cut(path: &Path, len: u64) -> io::Result<()> {
+    let file = File::options().write(true).open(path)?;
+    file.set_len(len)?;
+    file.sync_data()
 }
 
 /// Where frames will be once they are appended.

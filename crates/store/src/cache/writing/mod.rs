@@ -22,7 +22,7 @@ use crate::cache::packs::PackFiles;
 use crate::cache::packs::folder::{FolderKind, Layout};
 use crate::cache::packs::packed::{PackedFrames, PortableFrame, pack};
 use crate::cache::packs::shared_fields::{FieldNumbers, SharedFields};
-use active_pack::{ActivePack, locate};
+use active_pack::{ActivePack, cut, locate};
 use base::files::is_at;
 use base::say;
 use recovery::{Opened, open_index, remove_leftovers};
@@ -167,7 +167,7 @@ impl StoreInner {
         let located = locate(active, &packed.frames).map_err(CacheError::io("write to", &path))?;
         if let Err(e) = active.file.write_all(&packed.frames.concat()) {
             // half a write is cut off now, or when the cache is opened next
-            let _ = active.file.set_len(active.len);
+            let _ = cut(&path, active.len);
             return Err(CacheError::io("write to", &path)(e));
         }
         active.len = located.last().map_or(active.len, |(at, _)| at.end());
