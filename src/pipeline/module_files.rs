@@ -28,7 +28,7 @@ pub enum ModuleFault {
     #[error("{}", say!(
         "the program has loaded `{_0}`, which is neither below the folder of the pipeline nor below one of `module_roots`: \
          add its folder there, as in module_roots = [\"../my-agent\"]",
-        "程序加载了 `{_0}`，它既不在流水线所在的文件夹下，也不在 `module_roots` 之一下：请在其中加上它的文件夹，例如 module_roots = [\"../my-agent\"]"
+        "程序加载了 `{_0}`，它既不在 pipeline.toml 所在的文件夹下，也不在 `module_roots` 之一下：请在其中加上它的文件夹，例如 module_roots = [\"../my-agent\"]"
     ))]
     Outside(String),
     #[error("{}", say!(

@@ -274,7 +274,7 @@ fn confirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
     })
 }
 
-/// `` the constraint `no new dependency` of anchored may be lost: no judge was asked ``: only a warning.
+/// `` the constraint `no new dependency` of anchored may be lost: no model judged it ``: only a warning.
 fn unconfirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
     let losses: Vec<&ConstraintLoss> = change.constraints_lost.iter().filter(|loss| !loss.is_confirmed).collect();
     let (first, more) = losses.split_first()?;
@@ -284,8 +284,8 @@ fn unconfirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
         more => (format!(" and {more} more"), format!(" 等 {} 条", more + 1)),
     };
     Some(tr.locale.pick(
-        format!("the constraint {constraint} of {method}{english} may be lost: no judge was asked"),
-        format!("{method} 的约束 {constraint}{chinese}可能已丢失：没有询问评审"),
+        format!("the constraint {constraint} of {method}{english} may be lost: no model judged it"),
+        format!("{method} 的约束 {constraint}{chinese}可能已丢失：没有模型评审过"),
     ))
 }
 

@@ -237,7 +237,7 @@ fn a_lost_constraint_is_in_the_sentence_also_where_no_score_changed() {
     assert!(chinese.starts_with("退步：anchored 丢失约束 `no new dependency`"), "{chinese}");
     let unjudged = sentence_of(&lost, &kept, |design| design.judges[0].lexical = true);
     assert!(unjudged.starts_with("Unchanged: the same answers and grades as before; "), "{unjudged}");
-    assert!(unjudged.contains("`no new dependency` of anchored may be lost: no judge was asked"), "{unjudged}");
+    assert!(unjudged.contains("`no new dependency` of anchored may be lost: no model judged it"), "{unjudged}");
     assert!(!sentence_of(&kept, &kept, |_| ()).contains("constraint"));
 }
 

@@ -153,7 +153,7 @@ texts! {
          that is in the context with a word about it. lift: this share less that of the newest text of the same size. It \
          shows what is lost, not whether the agent can work.",
         "后续所需：压缩点之前的确切细节中，会话在其后 20 轮内用到、且上下文对其有所说明的比例。增量：该比例减去同样大小的最新文本的比例。\
-         它说明丢失了什么，不说明代理能否工作。";
+         它说明丢失了什么，不说明智能体能否工作。";
     compressions_title: "Compressions", "压缩";
     compressions_note:
         "tokens, seconds, calls and cost are those of one compression.",
@@ -187,7 +187,7 @@ texts! {
          for word, or nearly so (its object and a prohibition in one sentence). By position and compressions: nearly so. \
          It does not show whether an agent follows a rule that it has.",
         "{} 条规则，每次单独以用户消息的形式放入会话：逐字保留该规则的上下文比例，或近似保留（同一句中有其对象与禁止之意）。\
-         按位置与压缩次数列出的是近似保留。它不说明代理是否遵守它拥有的规则。";
+         按位置与压缩次数列出的是近似保留。它不说明智能体是否遵守它拥有的规则。";
     literal: "word for word", "逐字";
     near_literal: "nearly so", "近似";
     early: "early", "前段";

@@ -154,7 +154,7 @@ pub struct ConstraintLoss {
     pub method: String,
     /// The constraint.
     pub fact: String,
-    /// Whether a judge found it in no answer, so that the gate fails; otherwise no judge was asked.
+    /// Whether a judge found it in no answer, so that the gate fails; otherwise no model judged it.
     pub is_confirmed: bool,
 }
 

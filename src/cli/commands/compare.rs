@@ -20,9 +20,9 @@ use base::say;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// What is judged: LABEL, LABEL:METHOD or a results folder
+    /// What is judged: LABEL, LABEL:METHOD or the path of a results folder, as ./FOLDER
     pub(crate) a: String,
-    /// The baseline: LABEL, LABEL:METHOD or a results folder
+    /// The baseline, named in the same way
     pub(crate) b: String,
     /// Print every table, not one screen
     #[arg(long)]
@@ -30,7 +30,7 @@ pub(crate) struct CompareArgs {
     /// Compare only the cells that both have
     #[arg(long)]
     pub(crate) only_common: bool,
-    /// In CI: count the comparison in the ledger of tries of B, as elsewhere
+    /// Count the comparison in the ledger of tries of B; needed only in CI
     #[arg(long)]
     pub(crate) record: bool,
     /// Write the scores of A to FILE as JUnit XML: a test for each method and dimension, failed where it regressed

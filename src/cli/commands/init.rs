@@ -26,8 +26,8 @@ pub(crate) struct InitArgs {
     /// Leave out the sample session, which would count in the averages of your own
     #[arg(long)]
     pub(crate) empty: bool,
-    /// Add a compressor of another program below `compressors/`, with its table in `pipeline.toml`, to a new or existing
-    /// project
+    /// Add a compressor of your own (python, node) or of an agent: its files below `compressors/`, its table in
+    /// `pipeline.toml`; the project may exist
     #[arg(long, value_name = "NAME")]
     pub(crate) compressor: Option<Adapter>,
 }

@@ -78,7 +78,7 @@ pub(crate) enum Command {
         after_help = "Examples:\n  compeval plan\n  compeval plan --all     every reason and assumption\n  compeval plan --methods anchored --exit-code\n  compeval plan --power"
     )]
     Plan(PlanArgs),
-    /// Run the matrix, write the results, print the summary
+    /// Compress, answer and grade; write the results, print the summary
     #[command(
         after_help = "Examples:\n  compeval run\n  compeval run --label new-prompt --compare-to baseline --max-cost 5\n  \
                             compeval run --methods anchored,truncate --fixtures config-reverse-proxy --runs 1\n  \

@@ -55,7 +55,7 @@ pub(crate) struct PlanArgs {
 pub(crate) struct PlanSource {
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
-    /// Look at the local cache alone; the remote is not asked
+    /// Look only into the local cache, not into the shared one
     #[arg(long)]
     pub(crate) offline: bool,
 }

@@ -28,7 +28,8 @@ pub(crate) struct ReportArgs {
     /// The result set
     #[arg(required_unless_present_any = ["reference", "open"])]
     pub(crate) label: Option<String>,
-    /// Open report.html, as it is, in the browser, with a switch to other result sets; without a label that of the newest
+    /// Open report.html in the browser, as it was written, with a switch to other result sets; without a label, that of
+    /// the newest
     #[arg(long, conflicts_with_all = ["reference", "csv", "junit"])]
     pub(crate) open: bool,
     /// Print the published reference table next to the measured one

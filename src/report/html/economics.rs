@@ -45,7 +45,7 @@ pub(super) fn economics_sections(economics: &Economics) -> String {
     if !economics.methods.is_empty() {
         let accounting = word(
             "Accounting only: an agent that is compacted elsewhere acts differently afterwards.",
-            "仅为核算：在别处压缩的代理之后的行为会不同。",
+            "仅为核算：如果在别处压缩，智能体之后的行为会不同。",
         );
         let products = Format::products(&Format::counting_output_in_part(), word("and", "和"));
         let partial = say!(" Logs of {products} count output in part only.", "{products} 的日志只计部分输出。");

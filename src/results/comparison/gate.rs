@@ -134,7 +134,7 @@ fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
     let judge = if *is_confirmed {
         word("no judge finds it in an answer", "没有评审在回答中找到它")
     } else {
-        word("no judge was asked", "没有询问评审")
+        word("no model judged it", "没有模型评审过它")
     };
     let kept = &comparison.baseline;
     say!(

@@ -18,22 +18,22 @@ use store::cache::{Record, now_ms};
 /// Which entries.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CacheFilter {
-    /// Of this stage
+    /// Only entries of this stage
     #[arg(long)]
     pub(crate) stage: Option<Stage>,
-    /// Made for this method
+    /// Only entries made for this method
     #[arg(long)]
     pub(crate) method: Option<String>,
-    /// Answered by this model
+    /// Only entries answered by this model
     #[arg(long)]
     pub(crate) model: Option<String>,
-    /// Made for this fixture
+    /// Only entries made for this fixture
     #[arg(long)]
     pub(crate) fixture: Option<String>,
-    /// Signed by this writer: a name or a public key
+    /// Only entries signed by this writer: a name or a public key
     #[arg(long)]
     pub(crate) writer: Option<String>,
-    /// Older than this (30d, 12h)
+    /// Only entries older than this (30d, 12h)
     #[arg(long, value_name = "AGE")]
     pub(crate) older_than: Option<String>,
 }

@@ -54,7 +54,7 @@ pub(crate) struct PruneArgs {
     /// Only show what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Instead, mark what no label in the shared cache needs, and delete it there 30 days later; needs --delete
+    /// Prune the shared cache instead: with --delete, what no label there needs is marked, and deleted 30 days later
     #[arg(
         long,
         value_name = "URL",

@@ -24,7 +24,7 @@ pub(crate) enum JudgeCommand {
         after_help = "Examples:\n  compeval judge agreement --blind-sheet sheet.csv\n  compeval judge agreement human-grades.csv"
     )]
     Agreement {
-        /// CSV: fixture, point, method, run, probe, criterion, score
+        /// A sheet of --blind-sheet with scores, or a CSV file: fixture, point, method, run, probe, criterion, score
         #[arg(required_unless_present = "blind_sheet")]
         labels: Option<PathBuf>,
         /// The result set [default: the newest]

@@ -280,7 +280,7 @@ fn notes(economics: &Economics) -> String {
     lines.push(
         word(
             "Accounting only: an agent that is compacted elsewhere acts differently afterwards.",
-            "仅为核算：在别处压缩的代理之后的行为会不同。",
+            "仅为核算：如果在别处压缩，智能体之后的行为会不同。",
         )
         .to_owned(),
     );

@@ -15,7 +15,7 @@ use review::ReviewArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProbesCommand {
-    /// Generate probe banks from the compressed spans
+    /// Generate a probe bank for each fixture
     #[command(
         after_help = "Examples:\n  compeval probes generate\n  compeval probes generate my-session --model openai/gpt-5.2 --max-cost 1"
     )]

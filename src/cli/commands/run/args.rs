@@ -20,7 +20,7 @@ use crate::scheduler::BatchOptions;
 /// What is done with complete results beside the reports.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ComparisonArgs {
-    /// Compare with this label or results folder
+    /// Compare with this label, or with the results folder at this path (./FOLDER)
     #[arg(long, value_name = "LABEL", help_heading = OUTPUT)]
     pub(crate) compare_to: Option<String>,
     /// With --compare-to: leave out what the two sides do not share
@@ -39,7 +39,7 @@ pub(crate) struct ComparisonArgs {
         help_heading = OUTPUT
     )]
     pub(crate) confirm: Vec<String>,
-    /// With --compare-to in CI: count the run in the baseline's ledger of tries, as elsewhere
+    /// With --compare-to: count the run in the baseline's ledger of tries; needed only in CI
     #[arg(long, requires = "compare_to", help_heading = OUTPUT)]
     pub(crate) record: bool,
     /// Exit with 100 if a score or the reliability of a method regressed
