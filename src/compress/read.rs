@@ -153,25 +153,72 @@ fn computed_messages(bytes: &[u8]) -> Result<Vec<Message>, CompressFault> {
     serde_json::from_slice(bytes).map_err(|error| CompressFault::Damaged(error.to_string()))
 }
 
-/// The text inside the last `<tag>` of a reply, with the tags of the same name that are nested in it. Where tags do not
-/// match, as where a reply writes about them, it is what follows the last one that opens.
+/// The text in the last pair of `<tag>` and `</tag>` in a reply that is not inside another, with the tags in it. A tag in
+/// code marks or quotes, or between the words of a sentence, is only mentioned, unless the reply has no other pair. After
+/// the pair no tag may open: then the reply was cut off.
 fn inside<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
+    let tags = tags_in(text, tag);
+    let real: Vec<Tag> = tags.iter().copied().filter(|tag| !is_mentioned(text, *tag)).collect();
+    let outermost = last_pair(text, &real).or_else(|| last_pair(text, &tags))?;
+    // Some models write the tags twice.
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
-    let (_, rest) = text.rsplit_once(&open)?;
-    let (innermost, _) = rest.split_once(&close)?;
+    let doubled = outermost.trim().strip_prefix(&*open).and_then(|inner| inner.strip_suffix(&*close));
+    Some(doubled.filter(|inner| !inner.contains(&*open)).unwrap_or(outermost))
+}
+
+/// A tag in a text, and whether it opens.
+#[derive(Clone, Copy, Debug)]
+struct Tag {
+    start: usize,
+    end: usize,
+    opens: bool,
+}
+
+/// All tags of a name, in order.
+fn tags_in(text: &str, name: &str) -> Vec<Tag> {
+    let forms = [(format!("<{name}>"), true), (format!("</{name}>"), false)];
+    let found = forms.iter().flat_map(|(form, opens)| {
+        text.match_indices(&**form).map(move |(start, found)| Tag { start, end: start + found.len(), opens: *opens })
+    });
+    let mut tags: Vec<Tag> = found.collect();
+    tags.sort_unstable_by_key(|tag| tag.start);
+    tags
+}
+
+/// Whether the text only mentions a tag: in code marks or quotes, or as a word between others of a sentence.
+fn is_mentioned(text: &str, tag: Tag) -> bool {
+    const MARKS: [char; 7] = ['`', '"', '\'', '“', '”', '「', '」'];
+    /// The most bytes that are read on either side of a tag: a reply of one long line may be full of tags.
+    const NEAR: usize = 256;
+    let from = text.ceil_char_boundary(tag.start.saturating_sub(NEAR));
+    let until = text.floor_char_boundary(tag.end + NEAR);
+    let before = text.get(from..tag.start).unwrap_or("").rsplit('\n').next().unwrap_or("");
+    let after = text.get(tag.end..until).unwrap_or("").split('\n').next().unwrap_or("");
+    let is_marked = before.ends_with(MARKS) && after.starts_with(MARKS);
+    let follows_words = !before.trim().is_empty() && before.ends_with(char::is_whitespace);
+    // In Chinese and Japanese no blank is between a tag and the words around it.
+    let is_in_word = tag.opens && before.ends_with(char::is_alphanumeric) && after.starts_with(char::is_alphanumeric);
+    let is_followed = after.starts_with(char::is_whitespace) && !after.trim().is_empty()
+        || after.starts_with(['.', ',', ';', ':', '!', '?', ')', '。', '，', '；', '：', '！', '？', '）']);
+    is_marked || is_in_word || follows_words && is_followed
+}
+
+/// The text between the tags of the pair that closes last, unless a tag opens after it and never closes. A pair without a
+/// text counts only if there is no other.
+fn last_pair<'t>(text: &'t str, tags: &[Tag]) -> Option<&'t str> {
     let (mut opened, mut last) = (Vec::new(), None);
-    for (at, _) in text.match_indices('<') {
-        let (_, rest) = text.split_at(at);
-        if rest.starts_with(&open) {
-            opened.push(at + open.len());
-        } else if rest.starts_with(&close) {
-            last = opened.pop().map(|from| from..at);
+    for tag in tags {
+        if tag.opens {
+            opened.push(tag.end);
+        } else if let Some(from) = opened.pop() {
+            let inner = text.get(from..tag.start)?;
+            if last.is_none() || !inner.trim().is_empty() {
+                last = Some((tag.end, inner));
+            }
         }
     }
-    let outermost = last.and_then(|span| text.get(span)).unwrap_or(innermost);
-    // Some models write the tags twice.
-    let is_doubled = outermost.trim() == format!("{open}{innermost}{close}");
-    Some(if is_doubled { innermost } else { outermost })
+    let (end, inner) = last?;
+    opened.iter().all(|from| *from < end).then_some(inner)
 }
 
 /// A reply's summary: trimmed, and out of the code fence that some models put around all they write.
@@ -212,5 +259,35 @@ mod tests {
         for (reply, expected) in cases {
             assert_eq!(inside(&reply, "summary"), expected, "{reply}");
         }
+    }
+
+    #[test]
+    fn a_tag_that_is_only_mentioned_belongs_to_no_pair() {
+        for (before, after) in [
+            ("I put it between <summary> and </summary>.\n", ""),
+            ("I begin with <summary> and\n", "\nIt ends with </summary>, as asked."),
+            ("It stands in `<summary>` marks.\n", "\nThat was `</summary>`."),
+            ("The prompt wants a \"<summary>\" block.\n", "\nSee \"</summary>\"."),
+            ("我会把它放在<summary>标签里，以 </summary> 结束。\n", "\n以上是 <summary> 的内容。"),
+            ("<analysis>The <summary> block comes next.</analysis>\n", " Then </summary> ends it."),
+            ("", "\nI used the <summary> tag."),
+        ] {
+            let reply = format!("{before}<summary>\nS\n</summary>{after}");
+            assert_eq!(inside(&reply, "summary"), Some("\nS\n"), "{reply}");
+        }
+        let own = "\n- Write `<summary>` first, and end with </summary>, not with a blank.\n- The <summary> tag is checked.\n";
+        let reply = format!("<summary>{own}</summary>");
+        assert_eq!(inside(&reply, "summary"), Some(own), "the summary itself mentions tags");
+    }
+
+    #[test]
+    fn tags_that_look_like_mentions_are_the_pair_if_there_is_no_other() {
+        for reply in ["Here: <summary> S </summary> done.", "`<summary> S </summary>`", "<summary>\nS </summary>"] {
+            assert_eq!(inside(reply, "summary").map(str::trim), Some("S"), "{reply}");
+        }
+        assert_eq!(inside("<summary>S</summary> in <summary></summary> tags", "summary"), Some("S"));
+        assert_eq!(inside("<summary></summary>", "summary"), Some(""), "an empty reply is not one without tags");
+        let cut = "I put it between <summary> and </summary>.\n<summary>\nThe port is";
+        assert_eq!(inside(cut, "summary"), None, "the reply was cut off");
     }
 }

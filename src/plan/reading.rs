@@ -16,7 +16,7 @@ use base::locale::word;
 use base::say;
 
 /// The version of the reading rules. Raised when a body would be read to another output.
-pub const PARSER_VERSION: u16 = 6;
+pub const PARSER_VERSION: u16 = 7;
 
 #[derive(Clone, Debug)]
 pub enum Output {

@@ -143,6 +143,18 @@ fn control_characters_of_a_reply_are_escaped_in_the_reports() {
 }
 
 #[test]
+fn a_project_of_logs_that_are_all_too_short_is_not_left_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("log.json"), r#"{"messages":[{"role":"user","content":"hi"}]}"#).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_compeval"));
+    command.arg("run").current_dir(folder.path()).env_remove("COMPEVAL_CACHE").env("NO_COLOR", "1");
+    let (code, screen) = in_terminal(command, "y\n");
+    assert!(code == 2 && screen.contains("no fixture was written") && screen.contains("was removed again"), "{screen}");
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["log.json"]);
+}
+
+#[test]
 fn a_run_without_a_project_offers_the_sample_or_a_project_of_the_logs() {
     let folder = tempfile::tempdir().unwrap();
     let compeval = |arguments: &str| {

@@ -10,6 +10,8 @@ mod scrubbing_settings;
 mod held_out;
 #[path = "import/formats.rs"]
 mod formats;
+#[path = "import/compactions.rs"]
+mod compactions;
 #[path = "import/damage.rs"]
 mod damage;
 #[path = "import/containers.rs"]

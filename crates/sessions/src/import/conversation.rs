@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::format::Format;
-use crate::transcript::Message;
+use crate::transcript::{Message, Role};
 use base::say;
 use base::units::Usage;
 
@@ -63,6 +64,9 @@ pub struct Conversation {
     pub summaries: Vec<String>,
     /// What the log records of each compaction and of each clearing of old results.
     pub recorded: Vec<RecordedCompaction>,
+    /// Messages that a compaction took out of what it and the later ones keep, each with the message that follows that
+    /// compaction. A list of all kept messages for each compaction would take quadratic memory.
+    pub forgotten: BTreeMap<usize, usize>,
     /// Requests to the model whose tokens the log counts, in the order of the log. Those on abandoned branches are among
     /// them: they were billed.
     pub steps: Vec<ModelStep>,
@@ -74,6 +78,24 @@ pub struct Conversation {
     pub dropped: BTreeMap<DropReason, usize>,
     /// What was repaired, with counts of messages.
     pub repairs: BTreeMap<RepairKind, usize>,
+}
+
+impl Conversation {
+    /// The messages before a compaction that stay in the context as they are. Results go with their calls.
+    pub fn kept_at(&self, compaction: &RecordedCompaction) -> Vec<&Message> {
+        let mut kept = Vec::new();
+        let mut stays = true;
+        for at in compaction.kept.iter().cloned().flatten() {
+            let Some(message) = self.messages.get(at) else { break };
+            if message.role != Role::Tool {
+                stays = self.forgotten.get(&at).is_none_or(|forgotten| *forgotten > compaction.message);
+            }
+            if stays {
+                kept.push(message);
+            }
+        }
+        kept
+    }
 }
 
 /// A request to the model, with the tokens that the log counts for it.
@@ -104,8 +126,9 @@ pub struct RecordedCompaction {
     pub tokens_after: Option<u64>,
     /// The summary as plain text; `None` if it is encrypted or not in the log.
     pub summary: Option<String>,
-    /// Messages before it that stay in the context as they are.
-    pub kept: Vec<usize>,
+    /// Messages before it that stay in the context as they are, except those in [`Conversation::forgotten`]: ranges in
+    /// order, none overlapping another. See [`Conversation::kept_at`].
+    pub kept: Vec<Range<usize>>,
     /// Other readable text that the history was replaced by.
     pub replacement: String,
 }
@@ -207,6 +230,7 @@ fn in_chinese(kind: &str) -> &str {
         "run that is no call of a model" | "span that is no call of a model" => "并非模型调用",
         "event that is neither action nor observation" => "既非动作也非观察的事件",
         "command hidden from the model" => "对模型隐藏的命令",
+        "attachment beyond 128 MB" => "超过 128 MB 的附件",
         other => other,
     }
 }

@@ -1,6 +1,7 @@
 //! A conversation in the making: readers append to it, and at the end calls are paired with results.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -30,6 +31,8 @@ pub(super) struct ConversationDraft {
     summaries: Vec<String>,
     /// Compactions and clearings; their messages are indices of entries until the end.
     recorded: Vec<RecordedCompaction>,
+    /// See [`Conversation::forgotten`]; entries until the end.
+    forgotten: HashMap<usize, usize>,
     pub(super) begins_midway: bool,
     attached: Vec<(usize, Vec<String>)>,
     dropped: BTreeMap<DropReason, usize>,
@@ -40,7 +43,7 @@ pub(super) struct ConversationDraft {
     /// Keys of messages that have said nothing so far.
     silent: HashSet<String>,
     /// Calls of the last reply that have no result so far.
-    open: Vec<String>,
+    open: OpenCalls,
     /// How many ids were made for calls.
     made: usize,
     /// How many entries at the start were copied from another session.
@@ -139,7 +142,7 @@ impl ConversationDraft {
         if message.content.trim().is_empty() && calls.is_empty() {
             return self.count(DropReason::Empty);
         }
-        self.open = calls.iter().map(|call| call.id.clone()).collect();
+        self.open = OpenCalls::from_calls(&calls);
         message.tool_calls = calls;
         self.entries.push(message);
     }
@@ -176,19 +179,19 @@ impl ConversationDraft {
 
     /// Adds the result of the call `id`.
     pub(super) fn add_result(&mut self, id: &str, text: impl Into<String>) {
-        self.open.retain(|open| open != id);
+        self.open.answer(id);
         self.entries.push(Message::result(id, shorten_while_reading(text.into())));
     }
 
     /// Adds the result of the oldest call of the last assistant message that has none, in formats without ids.
     pub(super) fn add_next_result(&mut self, text: impl Into<String>) {
-        let id = self.open.first().cloned().unwrap_or_default();
+        let id = self.open.order.front().cloned().unwrap_or_default();
         self.add_result(&id, text);
     }
 
     /// Calls of the last assistant message that wait for a result.
     pub(super) fn waiting(&self) -> usize {
-        self.open.len()
+        self.open.waiting.len()
     }
 
     /// A new id for a call in a format without ids.
@@ -244,11 +247,20 @@ impl ConversationDraft {
         self.recorded.last_mut()
     }
 
-    /// Notes the entries that stay in the context after the newest compaction; results go with their calls.
-    pub(super) fn keep_entries(&mut self, entries: impl Iterator<Item = usize>) {
-        let Some(last) = self.recorded.last_mut() else { return };
-        let kept = entries.filter(|entry| self.entries.get(*entry).is_some_and(|message| message.role != Role::Tool));
-        last.kept.extend(kept);
+    /// Notes entries that stay in the context after the newest compaction, unless they were forgotten; results go with
+    /// their calls.
+    pub(super) fn keep_entries(&mut self, entries: Range<usize>) {
+        if let Some(last) = self.recorded.last_mut().filter(|_| !entries.is_empty()) {
+            last.kept.push(entries);
+        }
+    }
+
+    /// Notes that the newest compaction took an entry out, and so did the later ones.
+    pub(super) fn forget_entry(&mut self, entry: usize) {
+        let is_result = self.entries.get(entry).is_none_or(|message| message.role == Role::Tool);
+        if let Some(last) = self.recorded.last().filter(|_| !is_result) {
+            self.forgotten.entry(entry).or_insert(last.message);
+        }
     }
 
     /// Marks all entries so far as copied from the history of another session, which counts its own tokens.
@@ -284,9 +296,12 @@ impl ConversationDraft {
         };
         let starts = Pairing::new(self.entries).run(&mut conversation);
         let place = |entry: usize| starts.get(entry).copied().unwrap_or(conversation.messages.len());
-        let mut compactions: Vec<usize> =
-            self.compactions.into_iter().map(place).filter(|&at| has_history(&conversation.messages, at)).collect();
+        // Before the first message that is not the system's there is nothing to compact.
+        let first = conversation.messages.iter().position(|message| message.role != Role::System);
+        let first = first.unwrap_or(usize::MAX);
+        let mut compactions: Vec<usize> = self.compactions.into_iter().map(place).filter(|at| *at > first).collect();
         compactions.dedup();
+        conversation.forgotten = self.forgotten.into_iter().map(|(entry, by)| (place(entry), place(by))).collect();
         conversation.attached =
             self.attached.into_iter().map(|(entry, references)| (place(entry), references)).collect();
         let copied = if self.copied == 0 { 0 } else { place(self.copied) };
@@ -295,10 +310,10 @@ impl ConversationDraft {
         }
         let recorded = self.recorded.into_iter().map(|mut recorded| {
             recorded.message = place(recorded.message);
-            recorded.kept.iter_mut().for_each(|entry| *entry = place(*entry));
+            recorded.kept = joined(recorded.kept.iter().map(|entries| place(entries.start)..place(entries.end)));
             recorded
         });
-        conversation.recorded = recorded.filter(|one| has_history(&conversation.messages, one.message)).collect();
+        conversation.recorded = recorded.filter(|one| one.message > first).collect();
         conversation.compactions = compactions;
         conversation
     }
@@ -336,9 +351,18 @@ pub(super) fn read_each(
     drafts
 }
 
-/// Whether there is something to compact before `at`.
-fn has_history(messages: &[Message], at: usize) -> bool {
-    messages.iter().take(at).any(|message| message.role != Role::System)
+/// The ranges in order, without empty ones; those that overlap or touch are one.
+fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+    let mut sorted: Vec<Range<usize>> = ranges.filter(|range| !range.is_empty()).collect();
+    sorted.sort_unstable_by_key(|range| range.start);
+    let mut joined: Vec<Range<usize>> = Vec::new();
+    for range in sorted {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
 }
 
 /// Whether an entry was dropped.
@@ -346,11 +370,33 @@ fn is_void(message: &Message) -> bool {
     message.content.is_empty() && message.tool_calls.is_empty() && message.role == Role::User
 }
 
+/// The calls of a reply that have no result so far.
+#[derive(Debug, Default)]
+struct OpenCalls {
+    /// Their ids in order; the first one is waiting.
+    order: VecDeque<String>,
+    waiting: HashSet<String>,
+}
+
+impl OpenCalls {
+    fn from_calls(calls: &[ToolCall]) -> OpenCalls {
+        let order: VecDeque<String> = calls.iter().map(|call| call.id.clone()).collect();
+        OpenCalls { waiting: order.iter().cloned().collect(), order }
+    }
+
+    fn answer(&mut self, id: &str) {
+        self.waiting.remove(id);
+        while self.order.front().is_some_and(|first| !self.waiting.contains(first)) {
+            self.order.pop_front();
+        }
+    }
+}
+
 struct Pairing {
     entries: Vec<Option<Message>>,
-    /// Where each id is called and answered: indices of entries, rising.
-    called: HashMap<String, Vec<usize>>,
-    answered: HashMap<String, Vec<usize>>,
+    /// Where each id is called and answered: indices of entries, rising. Those that were passed are dropped.
+    called: HashMap<String, VecDeque<usize>>,
+    answered: HashMap<String, VecDeque<usize>>,
     seen: HashSet<String>,
     /// The last number that each repeated id got.
     numbers: HashMap<String, usize>,
@@ -358,14 +404,14 @@ struct Pairing {
 
 impl Pairing {
     fn new(entries: Vec<Message>) -> Pairing {
-        let mut called: HashMap<String, Vec<usize>> = HashMap::new();
-        let mut answered: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut called: HashMap<String, VecDeque<usize>> = HashMap::new();
+        let mut answered: HashMap<String, VecDeque<usize>> = HashMap::new();
         for (index, entry) in entries.iter().enumerate() {
             for call in &entry.tool_calls {
-                called.entry(call.id.clone()).or_default().push(index);
+                called.entry(call.id.clone()).or_default().push_back(index);
             }
             if let Some(id) = &entry.tool_call_id {
-                answered.entry(id.clone()).or_default().push(index);
+                answered.entry(id.clone()).or_default().push_back(index);
             }
         }
         let entries = entries.into_iter().map(Some).collect();
@@ -413,13 +459,17 @@ impl Pairing {
         }
     }
 
-    /// The first result for `id` after entry `index`, before the id is called again.
+    /// The first result for `id` after entry `index`, before the id is called again. Entries are asked for in their
+    /// order.
     fn take_result(&mut self, index: usize, id: &str) -> Option<String> {
-        let again = self.called.get(id)?.iter().copied().find(|&at| at > index).unwrap_or(usize::MAX);
+        let called = self.called.get_mut(id)?;
+        drop_passed(called, index);
+        let again = called.front().copied().unwrap_or(usize::MAX);
         let answers = self.answered.get_mut(id)?;
-        let at = answers.iter().position(|&at| at > index && at < again)?;
-        let entry = self.entries.get_mut(answers.remove(at))?;
-        entry.take().map(|message| message.content)
+        drop_passed(answers, index);
+        let at = answers.front().copied().filter(|at| *at < again)?;
+        answers.pop_front();
+        self.entries.get_mut(at)?.take().map(|message| message.content)
     }
 
     fn unique(&mut self, id: &str) -> String {
@@ -431,6 +481,13 @@ impl Pairing {
             unique = format!("{base}_{number}");
         }
         unique
+    }
+}
+
+/// Drops the indices up to `index`.
+fn drop_passed(indices: &mut VecDeque<usize>, index: usize) {
+    while indices.front().is_some_and(|at| *at <= index) {
+        indices.pop_front();
     }
 }
 
@@ -494,6 +551,18 @@ mod tests {
         assert_eq!(shape(&done), ["assistant:a", "1=[no result recorded]", "assistant:b", "1_2=late"]);
         let once = [RepairKind::OrphanResult, RepairKind::NoResult, RepairKind::RepeatedId].map(|kind| (kind, 1));
         assert_eq!(done.repairs, BTreeMap::from(once));
+    }
+
+    #[test]
+    fn a_result_without_an_id_answers_the_oldest_call_that_waits() {
+        let mut draft = ConversationDraft::new("x");
+        draft.add_reply("a", vec![call("1"), call("2"), call("3")]);
+        draft.add_result("1", "one");
+        draft.add_next_result("two");
+        assert_eq!(draft.waiting(), 1);
+        draft.add_next_result("three");
+        assert_eq!(draft.waiting(), 0);
+        assert_eq!(shape(&draft.finish()), ["assistant:a", "1=one", "2=two", "3=three"]);
     }
 
     #[test]

@@ -175,9 +175,9 @@ fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
     let near = first.and_then(detect::nearest);
     let keys = first.and_then(Value::as_object).map(|object| object.keys().take(20).cloned().collect());
     if first.is_none() && shape != LogShape::Text {
-        let mut losses = records.into_losses().into_iter();
-        let Some(first) = losses.next() else { return ImportError::Empty(file.to_owned()) };
-        return ImportError::Broken { first, more: losses.count() };
+        let more = records.loss_count().saturating_sub(1);
+        let Some(first) = records.into_losses().into_iter().next() else { return ImportError::Empty(file.to_owned()) };
+        return ImportError::Broken { first, more };
     }
     let start = head.trim().chars().take(200).collect::<String>().replace(['\n', '\r'], " ");
     ImportError::UnknownFormat {

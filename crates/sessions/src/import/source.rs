@@ -15,6 +15,9 @@ use base::text::without_half_surrogates;
 
 /// Longer lines are skipped: no message is that long, and the tree of one must fit in memory.
 pub(super) const LINE_LIMIT: usize = 32 << 20;
+/// The most places of a file that are listed because they cannot be read. Of a large file of something else they would
+/// fill the memory.
+const MOST_LOSSES: usize = 1000;
 /// Longer documents are refused.
 pub(super) const DOCUMENT_LIMIT: u64 = 128 << 20;
 
@@ -26,6 +29,8 @@ pub(super) struct Records {
     line: u64,
     done: bool,
     losses: Vec<ImportIssue>,
+    /// Places that could not be read and are not among `losses`.
+    unlisted: usize,
     /// Records read ahead, with their line numbers.
     ahead: VecDeque<(u64, Value)>,
     /// The rest of the list that was read last.
@@ -35,7 +40,7 @@ pub(super) struct Records {
 impl Records {
     pub(super) fn new(file: &Path, shape: LogShape, reader: Box<dyn BufRead>) -> Records {
         let (losses, ahead, items) = (Vec::new(), VecDeque::new(), Vec::new().into_iter());
-        Records { file: file.to_owned(), shape, reader, line: 0, done: false, losses, ahead, items }
+        Records { file: file.to_owned(), shape, reader, line: 0, done: false, losses, unlisted: 0, ahead, items }
     }
 
     /// The name of a conversation of this file.
@@ -43,12 +48,26 @@ impl Records {
         stem_of(&self.file)
     }
 
-    pub(super) fn into_losses(self) -> Vec<ImportIssue> {
+    /// How many places could not be read.
+    pub(super) fn loss_count(&self) -> usize {
+        self.losses.len() + self.unlisted
+    }
+
+    /// The places that could not be read; of very many the first, and the number of the others.
+    pub(super) fn into_losses(mut self) -> Vec<ImportIssue> {
+        if self.unlisted > 0 {
+            let message = say!("{} more places could not be read", "另有 {} 处无法读取", self.unlisted);
+            self.losses.push(ImportIssue { file: self.file, line: None, message });
+        }
         self.losses
     }
 
     /// Notes something at the current line that could not be read.
     pub(super) fn note_loss(&mut self, message: impl Into<String>) {
+        if self.losses.len() >= MOST_LOSSES {
+            self.unlisted += 1;
+            return;
+        }
         let line = (self.line > 0).then_some(self.line);
         self.losses.push(ImportIssue { file: self.file.clone(), line, message: message.into() });
     }

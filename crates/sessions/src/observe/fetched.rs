@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::actions::{SessionActions, results_after};
 use super::difference::share;
 use super::window::Window;
-use crate::import::RecordedCompaction;
+use crate::import::{Conversation, RecordedCompaction};
 use crate::references::{Reference, ReferenceIndex, SessionNoise, readable_text, used_in};
 use crate::transcript::{Message, Role};
 
@@ -43,18 +43,21 @@ impl ReferenceUses {
 
 /// Counts the old references that are used in `window`, which follows `compaction`.
 pub(super) fn reference_uses(
-    messages: &[Message],
+    conversation: &Conversation,
     actions: &SessionActions,
     compaction: &RecordedCompaction,
     window: Window,
     noise: &SessionNoise,
 ) -> ReferenceUses {
-    let at = compaction.message;
+    let (messages, at) = (conversation.messages.as_slice(), compaction.message);
     let end = actions.turns.get(window.until).copied().unwrap_or(messages.len());
     let (used, first_use) = first_uses(messages, at..end, noise);
+    if used.is_empty() {
+        return ReferenceUses::default();
+    }
     let index = ReferenceIndex::new(&used);
     let old = standing_before(messages, at, &index, used.len());
-    let in_context = index.occurrences_in(&context_after(messages, compaction));
+    let in_context = occurrences_after(conversation, compaction, &index);
     let mut uses = ReferenceUses { in_context: old.intersection(&in_context).count(), ..ReferenceUses::default() };
     let shown = shown_in(messages, actions, at..end, window.from, &index);
     for place in old.difference(&in_context) {
@@ -103,19 +106,18 @@ fn standing_before(messages: &[Message], at: usize, index: &ReferenceIndex, coun
     old
 }
 
-/// The readable context right after a compaction.
-fn context_after(messages: &[Message], compaction: &RecordedCompaction) -> String {
-    let mut text = compaction.summary.clone().unwrap_or_default();
-    text.push('\n');
-    text.push_str(&compaction.replacement);
-    for kept in &compaction.kept {
-        let results = messages.iter().skip(kept + 1).take_while(|message| message.role == Role::Tool);
-        for message in messages.get(*kept).into_iter().chain(results) {
-            text.push('\n');
-            text.push_str(&readable_text(message));
-        }
+/// The references that occur in the readable context right after a compaction.
+fn occurrences_after(
+    conversation: &Conversation,
+    compaction: &RecordedCompaction,
+    index: &ReferenceIndex,
+) -> BTreeSet<usize> {
+    let mut found = index.occurrences_in(compaction.summary.as_deref().unwrap_or_default());
+    found.extend(index.occurrences_in(&compaction.replacement));
+    for message in conversation.kept_at(compaction) {
+        found.extend(index.occurrences_in(&readable_text(message)));
     }
-    text
+    found
 }
 
 /// The texts that the assistant did not write: of each the message, whether it is the result of a call that looks at

@@ -135,7 +135,8 @@ impl Session<'_> {
         let findings = findings(self.actions, window);
         let controls = surrounded(self.actions, window, self.borders, self.start);
         let is_readable = recorded.kind == CompactionKind::Summary && recorded.summary.is_some();
-        let references = is_readable.then(|| reference_uses(messages, self.actions, recorded, window, self.noise));
+        let references =
+            is_readable.then(|| reference_uses(self.conversation, self.actions, recorded, window, self.noise));
         let end = self.actions.turns.get(window.until).copied().unwrap_or(messages.len());
         let mut hasher = DefaultHasher::new();
         (identity(messages, recorded.message), &recorded.summary, recorded.tokens_before).hash(&mut hasher);

@@ -7,6 +7,7 @@ use compeval_sessions::import::{
 };
 use compeval_sessions::transcript::Role;
 use proptest::prelude::*;
+use serde_json::json;
 
 fn logs() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import/logs");
@@ -63,8 +64,9 @@ fn a_range_of_events_is_not_counted_through() {
         {"id": 3, "source": "agent", "action": "message", "args": {"content": "done"}}
     ]"#;
     let imported = read("a.json", log).expect("reads");
-    let recorded = &imported.conversations[0].recorded;
-    assert_eq!(recorded.iter().map(|one| one.kept.len()).collect::<Vec<_>>(), [0], "the only event was forgotten");
+    let conversation = &imported.conversations[0];
+    let kept = conversation.recorded.iter().map(|one| conversation.kept_at(one).len());
+    assert_eq!(kept.collect::<Vec<_>>(), [0], "the only event was forgotten");
 }
 
 #[test]
@@ -77,6 +79,16 @@ fn damage_is_counted_with_file_and_line_and_the_rest_is_read() {
     let losses: Vec<String> = imported.losses.iter().map(ToString::to_string).collect();
     assert!(losses[0].starts_with("a.jsonl:2: the line is no JSON"), "{losses:?}");
     assert!(losses[1].starts_with("a.jsonl:5: the line is cut off"), "{losses:?}");
+}
+
+#[test]
+fn of_very_many_damaged_lines_the_first_are_listed_and_the_others_counted() {
+    let text = format!("{{\"role\":\"user\",\"content\":\"a\"}}\n{}", "no\n".repeat(1500));
+    let losses = read("a.jsonl", &text).expect("reads").losses;
+    assert_eq!(losses.len(), 1001);
+    assert_eq!(losses.last().expect("one").to_string(), "a.jsonl: 500 more places could not be read");
+    let nothing = read("a.jsonl", &"no\n".repeat(1500)).expect_err("no log").to_string();
+    assert!(nothing.contains("so with 1499 more places"), "{nothing}");
 }
 
 #[test]
@@ -94,6 +106,25 @@ fn a_long_output_is_held_short_while_reading_and_cut_with_its_true_length() {
     assert!(content.starts_with("line 0\n") && content.ends_with("line 19999\n"), "{content}");
     assert!(content.contains("[... cut, 208,890 characters in the original ...]"), "{content}");
     assert!(!content.contains('\u{F8FF}'));
+}
+
+#[test]
+fn a_password_that_only_the_middle_of_a_long_output_introduces_is_replaced_everywhere() {
+    let password = ["Xk7!m", "Q2pLz9"].concat();
+    let lines = "a line of output\n".repeat(400);
+    let call = json!({"id": "c", "function": {"name": "printenv", "arguments": "{}"}});
+    let messages = json!([
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": format!("{lines}DB_PASSWORD={password}\n{lines}")},
+        {"role": "assistant", "content": format!("I call connect(\"db\", \"app\", \"{password}\").")},
+    ]);
+    let conversation = read("a.json", &messages.to_string()).expect("reads").conversations.remove(0);
+    let count = |_: &compeval_sessions::transcript::Message| base::units::Tokens(1);
+    let made = assemble(conversation, Format::OpenAi, &FixtureOptions::default(), &count);
+    let text = serde_json::to_string(&made.fixture).expect("JSON");
+    assert!(text.contains("REDACTED_PASSWORD_1") && !text.contains(&password), "{text}");
+    assert!(!text.contains("DB_PASSWORD"), "the middle is cut: {text}");
 }
 
 #[test]

@@ -87,6 +87,12 @@ fn calls_and_results_in_rarer_shapes_are_kept() {
         {"type": "text", "text": "8081"}]}]"#;
     let text = read("search.json", search, Some(Format::Anthropic));
     assert!(text.contains("Ports https://x.org/p"), "{text}");
+    let connector = r#"[{"role": "user", "content": "read"}, {"role": "assistant", "content": [
+        {"type": "mcp_tool_use", "id": "m1", "name": "fetch", "server_name": "s", "input": {"q": "x"}},
+        {"type": "mcp_tool_result", "tool_use_id": "m1", "content": [{"type": "text", "text": "port 8081"}]},
+        {"type": "text", "text": "It is there."}]}]"#;
+    let text = read("connector.json", connector, Some(Format::Anthropic));
+    assert!(text.contains("port 8081\\nIt is there."), "{text}");
 }
 
 #[test]

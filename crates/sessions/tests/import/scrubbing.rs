@@ -41,6 +41,23 @@ fn the_schemas_of_tools_are_scrubbed_and_audited() {
     assert!(audit(&fixture).iter().all(|found| !found.kind.is_certain()));
 }
 
+#[test]
+fn the_name_of_the_model_is_scrubbed_and_audited() {
+    let mut fixture = fixture(vec![Message::text(Role::User, "go")]);
+    fixture.model = "/home/jdoe/models/qwen3-8b.gguf".to_owned();
+    assert!(audit(&fixture).iter().any(|found| found.kind.is_certain()));
+    scrub(&mut fixture, &ScrubSettings::default());
+    assert_eq!(fixture.model, "/home/user/models/qwen3-8b.gguf");
+    assert!(audit(&fixture).iter().all(|found| !found.kind.is_certain()));
+}
+
+#[test]
+fn the_largest_number_in_a_log_leaves_numbers_for_replacements() {
+    let given = format!("see REDACTED_PASSWORD_{}; password = \"{}\"", u64::MAX, ["Xk7!m", "Q2pLz"].concat());
+    let text = scrubbed(&given);
+    assert!(text.contains("\"REDACTED_PASSWORD_1\""), "{text}");
+}
+
 /// Sixty planted secrets, put together here so that no scanner trips on this file.
 fn planted() -> Vec<(&'static str, String)> {
     let alnum = |n: usize| "q7Rk2Zt9Lm4Xc8Vb3Nw6Ys1Hd5Jf0GpTaEuIoKlMzBv".chars().cycle().take(n).collect::<String>();

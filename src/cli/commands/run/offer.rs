@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
-use crate::cli::terminal::Console;
+use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
 use base::locale::word;
 use base::say;
@@ -32,8 +32,8 @@ pub(super) fn offer_project(common: &Common, console: &Console) -> Result<Option
 
 /// Offers a project made of the logs in this folder.
 fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Failure> {
-    let eval = if here == Path::new(".") { PathBuf::from("eval") } else { here.join("eval") };
-    let eval = eval.display().to_string();
+    let place = if here == Path::new(".") { PathBuf::from("eval") } else { here.join("eval") };
+    let eval = place.display().to_string();
     let init = ["init", &eval, "--empty"];
     let import = ["-C", &eval, "fixture", "import", ".."];
     let what =
@@ -46,7 +46,12 @@ fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Fa
         {
             return Ok(Exit::BadInput);
         }
-        return run_each(&[&init, &import]);
+        let is_new = place.symlink_metadata().is_err();
+        let exit = run_each(&[&init, &import])?;
+        if exit != Exit::Done && is_new && list_folder(&place.join("fixtures")).is_empty() {
+            remove_project(&place, &init, console);
+        }
+        return Ok(exit);
     }
     let commands: [&[&str]; 5] = [
         &init,
@@ -61,6 +66,22 @@ fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Fa
         "用它们建立项目：\n  {}",
         lines.join("\n  ")
     )))
+}
+
+/// Removes the project that `init` has just written, in which nothing could be imported.
+fn remove_project(place: &Path, init: &[&str], console: &Console) {
+    let shown = place.display();
+    if let Err(fault) = std::fs::remove_dir_all(place) {
+        tracing::warn!("{shown} could not be removed: {fault}");
+        return;
+    }
+    let text = say!(
+        "{shown} was removed again, as it has no session; to import one all the same:\n  {}\n  compeval -C {} fixture import LOG…",
+        "{shown} 中没有会话，已删除；如仍需导入：\n  {}\n  compeval -C {} fixture import LOG…",
+        command_line(init),
+        shell_word(&shown.to_string())
+    );
+    console.eprint(&console.labelled(TextStyle::Hint, word("hint:", "提示："), text));
 }
 
 /// Offers the sample project in this folder; then the run continues. A script gets the error of every command.

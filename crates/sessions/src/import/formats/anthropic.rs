@@ -33,13 +33,15 @@ pub(super) fn blocks_of(content: &Value, draft: &mut ConversationDraft) -> Conte
                 str_of(block, "name"),
                 arguments(block.get("input")),
             )),
-            "tool_result" | "mcp_tool_result" => {
+            "tool_result" => {
                 let text = content_of(block, draft);
                 blocks.results.push((str_of(block, "tool_use_id").to_owned(), text));
             }
+            // Calls that the API itself makes, with their results in the same message.
             "server_tool_use" | "mcp_tool_use" => {
                 texts.push(format!("[{} {}]", str_of(block, "name"), arguments(block.get("input"))));
             }
+            "mcp_tool_result" => texts.push(content_of(block, draft)),
             "compaction" => blocks.summary = Some(content_of(block, draft)),
             "web_search_tool_result" if !list_of(block, "content").is_empty() => texts.extend(
                 list_of(block, "content").iter().map(|hit| format!("{} {}", str_of(hit, "title"), str_of(hit, "url"))),

@@ -54,8 +54,9 @@ impl ClaudeSession {
         if self.tree.is_empty() && !uuid.is_empty() && parents.iter().any(|parent| !parent.is_empty()) {
             self.main.begins_midway = true;
         }
-        let kept = list_at(record, "/compactMetadata/preservedMessages/uuids").iter().filter_map(Value::as_str);
-        self.main.keep_entries(kept.flat_map(|uuid| self.tree.entries_of(uuid)));
+        for kept in list_at(record, "/compactMetadata/preservedMessages/uuids").iter().filter_map(Value::as_str) {
+            self.main.keep_entries(self.tree.entries_of(kept));
+        }
         let parent = parents.into_iter().find(|parent| !parent.is_empty()).and_then(|parent| self.tree.find(parent));
         let is_reply = str_of(record, "type") == "assistant";
         self.tree.add(uuid, Node { parent, is_prompt, is_reply, entries: from..self.main.len() });

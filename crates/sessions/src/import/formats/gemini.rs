@@ -108,7 +108,8 @@ impl GeminiSession {
             self.known.remove(str_of(&message, "id"));
             draft.count(DropReason::AbandonedBranch);
         }
-        self.compactions.retain(|(before, _)| *before <= at);
+        // They are in order.
+        self.compactions.truncate(self.compactions.partition_point(|(before, _)| *before <= at));
     }
 
     fn write(self, draft: &mut ConversationDraft) {

@@ -1,6 +1,6 @@
 //! Hermes: the gateway transcript (a message per line), the session log and export (one object), trajectories.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
             loose.read_message(&item);
         }
     }
-    drafts.push(loose.draft);
+    drafts.push(loose.finish());
     drafts
 }
 
@@ -40,25 +40,86 @@ fn read_session(log: &Value, name: String) -> ConversationDraft {
         gateway.draft.say(Role::System, prompt);
     }
     list_of(log, "messages").iter().for_each(|message| gateway.read_message(message));
-    gateway.draft
+    gateway.finish()
+}
+
+/// What makes a row the same message as another: role, content, id of the call that it answers, calls.
+type Row = [String; 4];
+
+fn row_of(message: &Value) -> Row {
+    let [role, content, call] = ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());
+    let calls = message.get("tool_calls").filter(|calls| !calls.is_null()).map(plain_text).unwrap_or_default();
+    [role, content, call, calls]
 }
 
 /// Reads the messages of the gateway.
+///
+/// A compaction marks all rows of its context as compacted, and inserts the new context after them: some of the first
+/// messages, the summary, and the newest messages again. So after several compactions the marked rows are several
+/// contexts, one after the other.
 struct Gateway {
     draft: ConversationDraft,
-    /// Rows that a compaction replaced, each with its entries, rising. Those that were kept are inserted again after it,
-    /// in their order.
-    compacted: HashMap<[String; 4], Vec<usize>>,
+    /// Rows that are marked, up to the row that is read now.
+    marked: Vec<Value>,
+    /// Those that were read, each with its entries, rising. Kept ones are inserted again in their order.
+    compacted: HashMap<Row, Vec<usize>>,
     /// Rows with an earlier entry than this one are not inserted again any more: an equal row is a new message.
     next_kept: usize,
-    /// Whether the last row was one of these.
-    after_compacted: bool,
+    /// The texts that were read as summaries: a message that contains one may be kept, too.
+    summaries: HashSet<String>,
 }
 
 impl Gateway {
     fn new(name: String) -> Gateway {
-        let draft = ConversationDraft::new(name);
-        Gateway { draft, compacted: HashMap::new(), next_kept: 0, after_compacted: false }
+        Gateway {
+            draft: ConversationDraft::new(name),
+            marked: Vec::new(),
+            compacted: HashMap::new(),
+            next_kept: usize::MAX,
+            summaries: HashSet::new(),
+        }
+    }
+
+    fn finish(mut self) -> ConversationDraft {
+        self.read_marked();
+        self.draft
+    }
+
+    fn read_message(&mut self, message: &Value) {
+        if str_of(message, "role") == "session_meta" {
+            self.draft.set_model(str_of(message, "model"));
+            self.draft.set_tools(message.get("tools"));
+            return self.draft.count_bookkeeping("session_meta");
+        }
+        if is_set(message, "compacted") {
+            return self.marked.push(message.clone());
+        }
+        if is_cleared(message, "active") {
+            return self.draft.count(DropReason::AbandonedBranch);
+        }
+        if self.read_marked() {
+            self.begin_context(message);
+        }
+        self.read_row(message, false);
+    }
+
+    /// Reads the rows that are marked, and returns whether there were any.
+    fn read_marked(&mut self) -> bool {
+        let rows = std::mem::take(&mut self.marked);
+        let starts = starts_of_contexts(&rows);
+        for (at, message) in rows.iter().enumerate() {
+            if starts.contains(&at) {
+                self.begin_context(message);
+            }
+            self.read_row(message, true);
+        }
+        !rows.is_empty()
+    }
+
+    /// Notes that a compaction inserted this row and those that follow.
+    fn begin_context(&mut self, message: &Value) {
+        self.note_compaction(message, None);
+        self.next_kept = 0;
     }
 
     /// Notes a compaction. Without the rows that it replaced, the log begins with the context after it.
@@ -70,60 +131,74 @@ impl Gateway {
         }
     }
 
-    fn read_message(&mut self, message: &Value) {
-        if str_of(message, "role") == "session_meta" {
-            self.draft.set_model(str_of(message, "model"));
-            self.draft.set_tools(message.get("tools"));
-            return self.draft.count_bookkeeping("session_meta");
+    fn read_row(&mut self, message: &Value, is_marked: bool) {
+        let row = row_of(message);
+        if self.is_kept(&row) {
+            return;
         }
-        let [role, content, call] = ["role", "content", "tool_call_id"].map(|key| str_of(message, key).to_owned());
-        let calls = message.get("tool_calls").filter(|calls| !calls.is_null()).map(plain_text).unwrap_or_default();
-        let row = [role, content, call, calls];
-        let old = is_set(message, "compacted");
-        if old {
-            self.compacted.entry(row.clone()).or_default().push(self.draft.len());
-        } else {
-            if self.after_compacted {
-                self.note_compaction(message, None);
-                self.next_kept = 0;
-            }
-            if let Some(entry) = self.kept_entry(&row) {
-                self.after_compacted = false;
-                self.next_kept = entry + 1;
-                self.draft.keep_entries(std::iter::once(entry));
-                return self.draft.count(DropReason::Duplicate);
-            }
-        }
-        self.after_compacted = old;
         let [role, content, _, calls] = &row;
-        let is_reply = role == "assistant" && !content.is_empty() && matches!(calls.as_str(), "" | "[]");
-        if is_reply && summary_in(message, content).is_none() {
+        if let Some((summary, rest)) = summary_in(message, content) {
+            return self.read_summary(message, content, &summary, rest);
+        }
+        if role == "assistant" && !content.is_empty() && matches!(calls.as_str(), "" | "[]") {
             // A reply that was not there before the compaction is new, and so is all that follows it.
             self.next_kept = usize::MAX;
         }
-        self.add_message(message, content);
-    }
-
-    /// The entry of the compacted row that is inserted again by `row`. Rows that say nothing are all alike.
-    fn kept_entry(&self, row: &[String; 4]) -> Option<usize> {
-        let [_, said @ ..] = row;
-        let entries = self.compacted.get(row).filter(|_| said.iter().any(|part| !part.is_empty()))?;
-        entries.get(entries.partition_point(|entry| *entry < self.next_kept)).copied()
-    }
-
-    fn add_message(&mut self, message: &Value, content: &str) {
-        if let Some((summary, rest)) = summary_in(message, content) {
-            self.note_compaction(message, Some(&summary));
-            if !rest.is_empty() {
-                openai::read_message(&with_content(message, rest.into()), &mut self.draft);
-            }
-            return;
-        }
+        let entry = self.draft.len();
         match content.strip_prefix("\u{0}json:").and_then(|json| serde_json::from_str(json).ok()) {
             Some(structured) => openai::read_message(&with_content(message, structured), &mut self.draft),
             None => openai::read_message(message, &mut self.draft),
         }
+        if is_marked && self.draft.len() > entry {
+            self.compacted.entry(row).or_default().push(entry);
+        }
     }
+
+    /// Reads a row with a summary. `rest` is what it says besides: a message that was kept.
+    fn read_summary(&mut self, message: &Value, content: &str, summary: &str, rest: String) {
+        if !self.summaries.insert(content.to_owned()) {
+            return self.draft.count(DropReason::Duplicate);
+        }
+        self.note_compaction(message, Some(summary));
+        let message = with_content(message, rest.into());
+        let row = row_of(&message);
+        let [_, rest, ..] = &row;
+        if !rest.is_empty() && !self.is_kept(&row) {
+            openai::read_message(&message, &mut self.draft);
+        }
+    }
+
+    /// Whether a row is a compacted one that is inserted again; then it is counted. Rows that say nothing are all alike.
+    fn is_kept(&mut self, row: &Row) -> bool {
+        let [_, said @ ..] = row;
+        let entries = self.compacted.get(row).filter(|_| said.iter().any(|part| !part.is_empty()));
+        let next = self.next_kept;
+        let entry = entries.and_then(|entries| entries.get(entries.partition_point(|entry| *entry < next)).copied());
+        let Some(entry) = entry else { return false };
+        self.next_kept = entry + 1;
+        self.draft.keep_entries(entry..entry + 1);
+        self.draft.count(DropReason::Duplicate);
+        true
+    }
+}
+
+/// Where the contexts begin that compactions inserted among marked rows: at the summary, or at the first messages of the
+/// context before, which stand again directly before the summary.
+fn starts_of_contexts(rows: &[Value]) -> HashSet<usize> {
+    /// More messages than Hermes keeps before a summary.
+    const MOST_FIRST: usize = 32;
+    let keys: Vec<Row> = rows.iter().map(row_of).collect();
+    let (mut starts, mut summaries, mut last) = (HashSet::new(), HashSet::new(), 0);
+    for (at, (message, [_, content, ..])) in rows.iter().zip(&keys).enumerate() {
+        if summary_in(message, content).is_none() || !summaries.insert(content) {
+            continue;
+        }
+        let most = MOST_FIRST.min((at - last) / 2);
+        let first = (1..=most).rev().find(|count| keys.get(at - count..at) == keys.get(last..last + count));
+        last = at - first.unwrap_or(0);
+        starts.insert(last);
+    }
+    starts
 }
 
 /// The time of a row: seconds since 1970, or as the gateway writes it.
@@ -136,6 +211,11 @@ fn time_of(message: &Value) -> Option<String> {
 
 fn is_set(message: &Value, key: &str) -> bool {
     message.get(key).is_some_and(|flag| flag.as_bool() == Some(true) || flag.as_i64() == Some(1))
+}
+
+/// Whether a flag is there and not set.
+fn is_cleared(message: &Value, key: &str) -> bool {
+    message.get(key).is_some_and(|flag| flag.as_bool() == Some(false) || flag.as_i64() == Some(0))
 }
 
 fn with_content(message: &Value, content: Value) -> Value {
@@ -158,8 +238,11 @@ fn summary_in(message: &Value, content: &str) -> Option<(String, String)> {
     if !marked && !is_set(message, "_compressed_summary") {
         return None;
     }
-    let end = ENDS.iter().find_map(|mark| Some((content.find(mark)?, mark.len())));
-    let rest = end.and_then(|(at, length)| content.get(at + length..)).unwrap_or("");
-    let rest = rest.trim_start_matches(['-', ']', ' ']).trim();
-    Some((content.get(..end.map_or(content.len(), |(at, _)| at)).unwrap_or(content).to_owned(), rest.to_owned()))
+    let Some((summary, rest)) = ENDS.iter().find_map(|mark| content.split_once(mark)) else {
+        return Some((content.to_owned(), String::new()));
+    };
+    // The mark may go on in its line: `— respond to the message below, not the summary above ---`.
+    let closed = rest.split_once("---").filter(|(more, _)| more.starts_with(" —") && !more.contains('\n'));
+    let rest = closed.map_or(rest, |(_, rest)| rest).trim_start_matches(['-', ']', ' ']).trim();
+    Some((summary.to_owned(), rest.to_owned()))
 }

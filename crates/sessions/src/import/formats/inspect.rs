@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::content::{content_of, list_of, number_at, openai_calls, plain_text, str_at, str_of};
 use super::super::draft::ConversationDraft;
-use super::super::source::{Records, plain_name};
+use super::super::source::{DOCUMENT_LIMIT, Records, plain_name};
 use super::openai;
 use base::locale::word;
 use base::text::each_string;
@@ -39,9 +39,11 @@ pub(crate) fn read_sample(sample: &Value, model: &str, stem: &str, has_siblings:
         ConversationDraft::new(if has_siblings { format!("{stem}-{}", sample_name(sample)) } else { stem.to_owned() });
     draft.set_model(model);
     let attachments = sample.get("attachments").unwrap_or(&Value::Null);
+    // All attachments of a log fit once.
+    let mut room = DOCUMENT_LIMIT as usize;
     for message in list_of(sample, "messages") {
         let mut message = message.clone();
-        attach(&mut message, attachments);
+        attach(&mut message, attachments, &mut room, &mut draft);
         read_message(&message, &mut draft);
     }
     // The messages are the final state; the log does not say where in them the history was cut.
@@ -73,12 +75,36 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
     }
 }
 
-/// Puts attached texts where they are referred to.
-fn attach(message: &mut Value, attachments: &Value) {
+/// Puts attached texts where they are referred to, as long as there is `room` for their bytes: one text that is referred
+/// to a thousand times would need a thousand times its memory.
+fn attach(message: &mut Value, attachments: &Value, room: &mut usize, draft: &mut ConversationDraft) {
     each_string(message, &mut |text| {
         let hash = text.strip_prefix("attachment://");
-        if let Some(attached) = hash.and_then(|hash| attachments.get(hash)).and_then(Value::as_str) {
-            *text = attached.to_owned();
+        let Some(attached) = hash.and_then(|hash| attachments.get(hash)).and_then(Value::as_str) else { return };
+        match room.checked_sub(attached.len()) {
+            Some(left) => {
+                *room = left;
+                *text = attached.to_owned();
+            }
+            None => draft.count_unknown("attachment beyond 128 MB"),
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::conversation::DropReason;
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_attachment_is_put_in_only_as_often_as_there_is_room() {
+        let attachments = json!({"h": "12345"});
+        let mut message = json!({"content": ["attachment://h", "attachment://h", "attachment://other"]});
+        let (mut room, mut draft) = (9, ConversationDraft::new("x"));
+        attach(&mut message, &attachments, &mut room, &mut draft);
+        assert_eq!(message["content"], json!(["12345", "attachment://h", "attachment://other"]));
+        let reason = DropReason::Unknown("attachment beyond 128 MB".to_owned());
+        assert_eq!(draft.finish().dropped.get(&reason), Some(&1));
+    }
 }

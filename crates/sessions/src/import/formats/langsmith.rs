@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::content::{arguments, content_of, first_at, list_of, str_of};
 use super::super::conversation::DropReason;
@@ -28,6 +28,9 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     traces.into_values().zip(names).map(|(trace, name)| trace.into_draft(name)).collect()
 }
 
+/// The most levels of a trace that are looked at: each is compared with all tools.
+const MOST_LEVELS: usize = 128;
+
 /// The runs of one trace, by id; an update of a run wins over what was posted.
 #[derive(Default)]
 struct Trace {
@@ -43,7 +46,7 @@ fn add_run(run: &Value, traces: &mut BTreeMap<String, Trace>) {
     let id = str_of(run, "id").to_owned();
     match trace.models.get_mut(&id) {
         Some(known) => merge(known, run),
-        None if str_of(run, "run_type") == "llm" => drop(trace.models.insert(id, run.clone())),
+        None if str_of(run, "run_type") == "llm" => drop(trace.models.insert(id, without_children(run))),
         None => {
             trace.others += 1;
             if str_of(run, "run_type") == "tool" {
@@ -54,9 +57,17 @@ fn add_run(run: &Value, traces: &mut BTreeMap<String, Trace>) {
     list_of(run, "child_runs").iter().for_each(|child| add_run(child, traces));
 }
 
+/// A run alone. Its children are runs of their own: with them, each level of a trace would hold all below it again.
+fn without_children(run: &Value) -> Value {
+    let mut alone = Value::Object(Map::new());
+    merge(&mut alone, run);
+    alone
+}
+
+/// Sets what an update says of a run, except its children.
 fn merge(known: &mut Value, update: &Value) {
     let (Some(known), Some(update)) = (known.as_object_mut(), update.as_object()) else { return };
-    for (key, value) in update.iter().filter(|(_, value)| !value.is_null()) {
+    for (key, value) in update.iter().filter(|(key, value)| !value.is_null() && *key != "child_runs") {
         known.insert(key.clone(), value.clone());
     }
 }
@@ -71,8 +82,8 @@ impl Trace {
         // Those of sub-agents come first, so that the last one is of the conversation itself if the trace has one.
         runs.sort_by_cached_key(|run| {
             let order = str_of(run, "dotted_order");
-            let is_of_sub_agent =
-                order.match_indices('.').any(|(at, _)| order.get(..at).is_some_and(|above| self.tools.contains(above)));
+            let mut above = order.match_indices('.').take(MOST_LEVELS).filter_map(|(at, _)| order.get(..at));
+            let is_of_sub_agent = above.any(|above| self.tools.contains(above));
             (!is_of_sub_agent, order.to_owned())
         });
         let last = runs.pop();
@@ -124,5 +135,21 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
             draft.add_reply(text, calls.collect());
         }
         other => draft.count_unknown(format!("message `{other}`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_run_is_held_without_those_below_it() {
+        let below = json!({"id": "b", "run_type": "llm", "trace_id": "t"});
+        let run = json!({"id": "a", "run_type": "llm", "trace_id": "t", "child_runs": [below]});
+        let mut traces = BTreeMap::new();
+        add_run(&run, &mut traces);
+        let held: Vec<Value> = traces.into_values().flat_map(|trace| trace.models.into_values()).collect();
+        assert_eq!(held, [json!({"id": "a", "run_type": "llm", "trace_id": "t"}), below]);
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
             let key = first_at(span, &["/traceId", "/trace_id", "/context/trace_id"]).to_owned();
             let trace = traces.entry(key).or_default();
             match ModelCall::from_span(span) {
-                Some(call) => trace.calls.push(call),
+                Some(call) => trace.add_call(call),
                 None => trace.others += 1,
             }
         }
@@ -34,23 +34,38 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     traces.into_values().zip(names).map(|(trace, name)| trace.into_draft(name)).collect()
 }
 
+/// Each call repeats the conversation up to it, so of all calls only one is held.
 #[derive(Default)]
 struct Trace {
-    calls: Vec<ModelCall>,
+    longest: Option<ModelCall>,
+    /// Other calls of a model.
+    shorter: usize,
+    /// Spans that are no call of a model.
     others: usize,
 }
 
 impl Trace {
-    fn into_draft(mut self, name: String) -> ConversationDraft {
+    /// Among equally long calls the latest counts.
+    fn add_call(&mut self, call: ModelCall) {
+        let Some(known) = &self.longest else {
+            self.longest = Some(call);
+            return;
+        };
+        self.shorter += 1;
+        if (call.input.len(), &call.start) >= (known.input.len(), &known.start) {
+            self.longest = Some(call);
+        }
+    }
+
+    fn into_draft(self, name: String) -> ConversationDraft {
         let mut draft = ConversationDraft::new(name);
         for _ in 0..self.others {
             draft.count_bookkeeping("span that is no call of a model");
         }
-        // Among equally long calls the latest counts.
-        self.calls.sort_by(|a, b| (a.input.len(), &a.start).cmp(&(b.input.len(), &b.start)));
-        let longest = self.calls.pop();
-        self.calls.iter().for_each(|_| draft.count(DropReason::Duplicate));
-        if let Some(call) = longest {
+        for _ in 0..self.shorter {
+            draft.count(DropReason::Duplicate);
+        }
+        if let Some(call) = self.longest {
             draft.set_model(&call.model);
             call.input.iter().chain(&call.output).for_each(|message| read_message(message, &mut draft));
         }

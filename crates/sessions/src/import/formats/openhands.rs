@@ -1,7 +1,7 @@
 //! OpenHands to 2025: lists of actions and observations, alone or as the history of an evaluation. Events of the agent
 //! SDK are handed to its own file.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
@@ -14,11 +14,13 @@ use super::openai;
 use super::openhands_sdk::{self, with_exit_code};
 use crate::transcript::{Role, ToolCall};
 
-/// The events of one session as they are read: which entry each became, and which a condensation took out of the view.
+/// The events of one session as they are read: which entry each became, by its id, until a condensation takes it out of
+/// the view.
 #[derive(Default)]
 pub(crate) struct EventView {
-    entries: Vec<(String, usize)>,
-    forgotten: HashSet<String>,
+    entries: HashMap<String, Vec<usize>>,
+    /// The same, where the id is a number.
+    numbered: BTreeMap<u64, Vec<usize>>,
 }
 
 impl EventView {
@@ -26,26 +28,42 @@ impl EventView {
     pub(crate) fn read_event(&mut self, event: &Value, draft: &mut ConversationDraft) {
         let (from, compactions) = (draft.len(), draft.compactions());
         add_event(event, draft);
-        if draft.len() > from {
-            self.entries.extend(event.get("id").map(|id| (plain_text(id), from)));
+        if let Some(id) = event.get("id").filter(|_| draft.len() > from).map(plain_text) {
+            if let Ok(number) = id.parse::<u64>() {
+                self.numbered.entry(number).or_default().push(from);
+            }
+            self.entries.entry(id).or_default().push(from);
         }
         if draft.compactions() == compactions {
             return;
         }
-        let details = event.get("args").unwrap_or(event);
-        self.forgotten.extend(list_of(details, "forgotten_event_ids").iter().map(plain_text));
-        let first = number_at(details, "/forgotten_events_start_id");
-        if let Some((first, last)) = first.zip(number_at(details, "/forgotten_events_end_id")) {
-            // Of the events that were read: the log may name any numbers.
-            let names = self.entries.iter().map(|(name, _)| name);
-            let between = names.filter(|name| name.parse::<u64>().is_ok_and(|number| (first..=last).contains(&number)));
-            self.forgotten.extend(between.cloned());
+        for entry in self.take_forgotten(event.get("args").unwrap_or(event)) {
+            draft.forget_entry(entry);
         }
-        let kept = self.entries.iter().filter(|(name, _)| !self.forgotten.contains(name));
-        draft.keep_entries(kept.map(|(_, entry)| *entry));
+        draft.keep_entries(0..from);
         if let Some(last) = draft.last_compaction() {
             last.time = non_empty(str_of(event, "timestamp"));
         }
+    }
+
+    /// Takes out the entries of the events that a condensation names, and returns them.
+    fn take_forgotten(&mut self, details: &Value) -> Vec<usize> {
+        let listed = list_of(details, "forgotten_event_ids").iter();
+        let mut forgotten: Vec<usize> =
+            listed.filter_map(|id| self.entries.remove(&plain_text(id))).flatten().collect();
+        let bounds = ["/forgotten_events_start_id", "/forgotten_events_end_id"].map(|key| number_at(details, key));
+        if let [Some(first), Some(last)] = bounds {
+            // Of the events that were read: the log may name any numbers.
+            while let Some(number) = self.first_numbered(first, last) {
+                forgotten.extend(self.numbered.remove(&number).unwrap_or_default());
+            }
+        }
+        forgotten
+    }
+
+    /// The first number from `first` to `last` that is in the view.
+    fn first_numbered(&self, first: u64, last: u64) -> Option<u64> {
+        self.numbered.range(first..).next().map(|(number, _)| *number).filter(|number| *number <= last)
     }
 }
 

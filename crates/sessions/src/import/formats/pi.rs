@@ -23,8 +23,8 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         let from = draft.len();
         draft.begins_midway |= tree.nodes.is_empty() && !str_of(&record, "parentId").is_empty();
         read_entry(&record, &mut draft);
-        if str_of(&record, "type") == "compaction" {
-            draft.keep_entries(tree.first_kept(&record)..from);
+        if let Some(first) = tree.first_kept(&record).filter(|_| str_of(&record, "type") == "compaction") {
+            draft.keep_entries(first..from);
         }
         tree.add(&record, from..draft.len());
     }
@@ -38,10 +38,13 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
 struct PiTree {
     index: HashMap<String, usize>,
     nodes: Vec<(Option<usize>, Range<usize>)>,
+    /// The first entry of each record, the header included, or of the next one that has any.
+    starts: Vec<usize>,
 }
 
 impl PiTree {
     fn add(&mut self, record: &Value, entries: Range<usize>) {
+        self.starts.push(entries.start);
         let id = str_of(record, "id");
         if id.is_empty() || str_of(record, "type") == "session" {
             return;
@@ -54,10 +57,12 @@ impl PiTree {
         self.nodes.push((parent, entries));
     }
 
-    /// The first entry that stays in the context after a compaction. Without links no entry is known to stay.
-    fn first_kept(&self, compaction: &Value) -> usize {
+    /// The first entry that stays in the context after a compaction, if it is known. Version 1 has no ids: it counts the
+    /// records from 0.
+    fn first_kept(&self, compaction: &Value) -> Option<usize> {
         let node = self.index.get(str_of(compaction, "firstKeptEntryId")).and_then(|at| self.nodes.get(*at));
-        node.map_or(usize::MAX, |(_, entries)| entries.start)
+        let record = number_at(compaction, "/firstKeptEntryIndex").and_then(|record| usize::try_from(record).ok());
+        node.map(|(_, entries)| entries.start).or_else(|| self.starts.get(record?).copied())
     }
 
     fn abandoned(&self) -> HashSet<usize> {

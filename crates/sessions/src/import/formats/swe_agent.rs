@@ -1,5 +1,7 @@
 //! SWE-agent trajectories: the `history`, with function calls or with actions as text.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::super::content::{content_of, first_at, is_true, list_of, str_at, str_of};
@@ -36,18 +38,17 @@ fn model_of(run: &Value) -> Option<String> {
 /// One draft for each agent that speaks.
 fn read_trajectory(run: &Value, stem: &str, drafts: &mut Vec<ConversationDraft>) {
     let first = drafts.len();
-    let mut agents: Vec<String> = Vec::new();
+    let mut agents: HashMap<&str, usize> = HashMap::new();
     let query = list_of(run, "trajectory").last().map_or(&[] as &[Value], |step| list_of(step, "query"));
     let history = if list_of(run, "history").is_empty() { query } else { list_of(run, "history") };
     for item in history {
-        let agent = str_of(item, "agent").to_owned();
-        let at = agents.iter().position(|known| *known == agent).unwrap_or_else(|| {
-            let name = if agents.is_empty() { stem.to_owned() } else { format!("{stem}-{agent}") };
+        let agent = str_of(item, "agent");
+        let at = *agents.entry(agent).or_insert_with(|| {
+            let name = if drafts.len() == first { stem.to_owned() } else { format!("{stem}-{agent}") };
             drafts.push(ConversationDraft::new(name));
-            agents.push(agent);
-            agents.len() - 1
+            drafts.len() - 1
         });
-        if let Some(draft) = drafts.get_mut(first + at) {
+        if let Some(draft) = drafts.get_mut(at) {
             read_message(item, draft);
         }
     }

@@ -87,6 +87,8 @@ pub enum Field {
     References,
     /// The description of the fixture.
     Description,
+    /// The name of its model.
+    Model,
     /// The fixture's notes, as JSON.
     Notes,
     /// The schemas of its tools, as JSON.
@@ -121,6 +123,7 @@ static RANDOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"[A-Za-z0-9_-]{32,}")
 pub fn audit(fixture: &Fixture) -> Vec<Suspicion> {
     let mut suspicions = Vec::new();
     add_suspicions(&fixture.description, None, Field::Description, &mut suspicions);
+    add_suspicions(&fixture.model, None, Field::Model, &mut suspicions);
     if !fixture.notes.is_null() {
         add_suspicions(&fixture.notes.to_string(), None, Field::Notes, &mut suspicions);
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::edit::{first_bytes, last_bytes};
 use super::secrets::secrets;
 use crate::references::references_in;
 use crate::transcript::CUT_MARK;
@@ -19,20 +20,24 @@ const AROUND: usize = 80;
 /// Characters of each end of an output that are kept while a log is read: more than [`cut`] keeps, so that its result
 /// is the same.
 const READ: usize = 2048;
+/// The most passwords in the middle of an output that is shortened.
+const MOST_PASSWORDS: usize = 256;
 /// The marks of the text that replaces the middle of an output between reading and cutting. The references of the
-/// middle are between the first two, the length of the whole output between the last two.
+/// middle, and its passwords with the words that introduce them, are between the first two, the length of the whole
+/// output between the last two.
 const GAP: [&str; 3] = ["\n\u{F8FF}", "\u{F8FF}of ", " characters\u{F8FF}\n"];
 
 /// Shortens a very long output while a log is read, to its ends, the references between them, and its length: so a log
 /// of many long outputs needs no more memory than the fixture that becomes of it. No secret is divided: its rest might
-/// not be recognised any more.
+/// not be recognised any more. A password that only the middle introduces is still found everywhere in the session.
 pub(crate) fn shorten_while_reading(text: String) -> String {
     let length = text.chars().count();
     if length <= 3 * READ || text.contains(CUT_MARK) {
         return text;
     }
     let (mut head, mut tail) = (byte_of(&text, READ), byte_of(&text, length - READ));
-    for found in secrets(&text) {
+    let secrets = secrets(&text);
+    for found in &secrets {
         if found.range.start < head && head < found.range.end {
             head = found.range.end;
         }
@@ -40,15 +45,27 @@ pub(crate) fn shorten_while_reading(text: String) -> String {
             tail = found.range.start;
         }
     }
+    let placed = secrets.into_iter().filter(|found| !found.by_form).map(|found| found.range);
+    let passwords: Vec<Range<usize>> = placed.filter(|range| head <= range.start && range.end <= tail).collect();
     match (text.get(..head), text.get(tail..)) {
-        (Some(start), Some(end)) if head < tail => {
+        (Some(start), Some(end)) if head < tail && passwords.len() <= MOST_PASSWORDS => {
             let middle = references_in(text.get(head..tail).unwrap_or(""));
-            let references = middle.iter().map(|reference| reference.text.as_str()).collect::<Vec<_>>().join("\n");
+            let passwords = passwords.iter().map(|password| introduced(&text, password));
+            let kept: Vec<&str> = middle.iter().map(|reference| reference.text.as_str()).chain(passwords).collect();
             let [open, of, close] = GAP;
-            format!("{start}{open}{references}{of}{length}{close}{end}")
+            format!("{start}{open}{}{of}{length}{close}{end}", kept.join("\n"))
         }
         _ => text,
     }
+}
+
+/// A password with the text around it that shows that it is one.
+fn introduced<'t>(text: &'t str, password: &Range<usize>) -> &'t str {
+    const BEFORE: usize = 256;
+    const AFTER: usize = 32;
+    let before = last_bytes(text.get(..password.start).unwrap_or(""), BEFORE);
+    let after = first_bytes(text.get(password.end..).unwrap_or(""), AFTER);
+    text.get(password.start - before.len()..password.end + after.len()).unwrap_or("")
 }
 
 /// The byte at which a character begins, or the end of the text.
@@ -68,7 +85,8 @@ fn gap(text: &str) -> Option<(Range<usize>, usize)> {
     let (references, rest) = text.get(start + open.len()..)?.split_once(of)?;
     let (length, _) = rest.split_once(close)?;
     let end = start + open.len() + references.len() + of.len() + length.len() + close.len();
-    Some((start..end, length.parse().ok()?))
+    // No output has more: a log may contain the marks, and sums of the lengths must not overflow.
+    Some((start..end, length.parse::<u32>().ok()? as usize))
 }
 
 /// The output, cut; `None` if it is short enough, was cut before, or is kept whole for its facts.
@@ -160,6 +178,13 @@ mod tests {
         assert_eq!(short.matches("[... cut, 10,042 characters").count(), 3, "{short}");
         let shrunk = shorten_while_reading(format!("a{}b", "\t".repeat(9000))).replace('\t', "");
         assert_eq!(cut(&shrunk, &[]).expect("was long"), "a\n[... cut, 9,002 characters in the original ...]\nb");
+    }
+
+    #[test]
+    fn marks_in_a_log_with_an_impossible_length_are_text() {
+        let [open, of, close] = GAP;
+        let text = format!("a{open}{of}{}{close}b", u64::MAX);
+        assert_eq!(full_length(&text), text.chars().count());
     }
 
     #[test]

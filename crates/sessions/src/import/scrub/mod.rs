@@ -17,7 +17,7 @@ mod shape;
 mod values;
 mod word_lists;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
@@ -275,6 +275,8 @@ impl Scrubber {
             report.add(Replacement::Mention, count);
         }
         fixture.description = self.scrub_text(&fixture.description, report);
+        // The model of a local server is often a path.
+        fixture.model = self.scrub_text(&fixture.model, report);
         each_string(&mut fixture.notes, &mut |text| *text = self.scrub_text(text, report));
         for tool in &mut fixture.tools {
             each_string(tool, &mut |text| *text = self.scrub_text(text, report));
@@ -310,17 +312,31 @@ impl Scrubber {
         }
         out.push_str(text.get(last..).unwrap_or(""));
         let mut count = 0;
-        let out = edit::replaced(&out, self.known_in(&out), &mut count).into_owned();
+        // Of the secrets at one place only the longest is found in one round.
+        for _ in 0..ROUNDS {
+            let known = self.known_in(&out);
+            if known.is_empty() {
+                break;
+            }
+            out = edit::replaced(&out, known, &mut count).into_owned();
+        }
         report.add(Replacement::Secret("found elsewhere".to_owned()), count);
         out
     }
 
     /// Where known secrets are in `text`, and what each becomes: of overlapping ones the longest, of equally long ones
-    /// the first in order. All are found in one pass: a log may hold tens of thousands.
+    /// the first in order. All are found in one pass: a log may hold tens of thousands. Of those that begin at one place
+    /// only the longest is held: a thousand that begin alike would be found a thousand times at each.
     fn known_in(&self, text: &str) -> Vec<(Range<usize>, &str)> {
         let Some(finder) = &self.finder else { return Vec::new() };
-        let hits = finder.find_overlapping_iter(text).filter(|hit| is_alone(text, &hit.range()));
-        let mut hits: Vec<(usize, Range<usize>)> = hits.map(|hit| (hit.pattern().as_usize(), hit.range())).collect();
+        let mut longest: HashMap<usize, (usize, usize)> = HashMap::new();
+        for hit in finder.find_overlapping_iter(text).filter(|hit| is_alone(text, &hit.range())) {
+            let found = (hit.pattern().as_usize(), hit.end());
+            let known = longest.entry(hit.start()).or_insert(found);
+            *known = found.min(*known);
+        }
+        let mut hits: Vec<(usize, Range<usize>)> =
+            longest.into_iter().map(|(start, (known, end))| (known, start..end)).collect();
         hits.sort_unstable_by_key(|(known, place)| (*known, place.start));
         // The ends of the places that are taken, by their starts.
         let mut taken: BTreeMap<usize, usize> = BTreeMap::new();
@@ -417,7 +433,7 @@ impl ReferenceUse {
 
 /// All texts of a fixture in which a secret can occur.
 fn texts(fixture: &Fixture) -> Vec<&str> {
-    let mut texts = vec![fixture.description.as_str()];
+    let mut texts = vec![fixture.description.as_str(), fixture.model.as_str()];
     for message in &fixture.messages {
         texts.push(&message.content);
         texts.extend(message.tool_calls.iter().map(|call| call.function.arguments.as_str()));
@@ -446,11 +462,11 @@ fn used_numbers(fixture: &Fixture) -> BTreeMap<String, usize> {
             let end =
                 rest.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')).unwrap_or(rest.len());
             let word = rest.get(..end).unwrap_or("");
-            if let Some((base, Ok(number))) =
-                word.rsplit_once('_').map(|(base, number)| (base, number.parse::<usize>()))
+            // A larger number is not from an earlier scrubbing, and leaves none for the next secret.
+            if let Some((base, Ok(number))) = word.rsplit_once('_').map(|(base, number)| (base, number.parse::<u32>()))
             {
                 let known = numbers.entry(base.to_owned()).or_default();
-                *known = number.max(*known);
+                *known = (number as usize).max(*known);
             }
         }
     }
@@ -471,7 +487,7 @@ fn replace_system_prompts(fixture: &mut Fixture, report: &mut ScrubReport) {
 /// Step 9: drops empty assistant messages, and results without their call.
 fn drop_messages(fixture: &mut Fixture, report: &mut ScrubReport) {
     let (mut empty, mut orphans) = (0, 0);
-    let mut open: Vec<String> = Vec::new();
+    let mut open: VecDeque<String> = VecDeque::new();
     retain(fixture, |_, message| {
         if message.role == Role::Tool {
             let at = open.iter().position(|id| message.tool_call_id.as_ref() == Some(id));
@@ -531,7 +547,10 @@ fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport
 
 /// How often the account names occur outside of paths.
 fn left_over(accounts: &BTreeSet<String>, messages: &[Message]) -> BTreeMap<String, usize> {
-    let accounts: Vec<&str> = accounts.iter().map(String::as_str).filter(|account| account.len() > 2).collect();
+    /// The bytes of a name that is looked for; a longer one is no account.
+    const LENGTHS: Range<usize> = 3..64;
+    let accounts: Vec<&str> =
+        accounts.iter().map(String::as_str).filter(|account| LENGTHS.contains(&account.len())).collect();
     let of_calls = messages.iter().flat_map(|message| &message.tool_calls).map(|call| call.function.arguments.as_str());
     personal::count_handles(&accounts, messages.iter().map(|message| message.content.as_str()).chain(of_calls))
 }

@@ -215,16 +215,25 @@ fn variants(handle: &str) -> String {
 /// tens of thousands, so all are looked for in one pass, by their first parts.
 pub(super) fn count_handles<'t>(handles: &[&str], texts: impl Iterator<Item = &'t str>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    let first = |handle: &&str| parts(handle).next().unwrap_or(handle).to_owned();
-    // The automaton ignores the case of ASCII letters only.
-    let cases = handles.iter().map(first).flat_map(|part| [part.to_lowercase(), part.to_uppercase()]);
+    let (mut cases, mut owners) = (Vec::new(), Vec::new());
+    for handle in handles {
+        let first = parts(handle).next().unwrap_or(handle);
+        let (lower, upper) = (first.to_lowercase(), first.to_uppercase());
+        // The automaton ignores the case of ASCII letters only. No place is found in both cases: they differ in a letter.
+        if !lower.eq_ignore_ascii_case(&upper) {
+            owners.push(*handle);
+            cases.push(upper);
+        }
+        owners.push(*handle);
+        cases.push(lower);
+    }
     let Ok(finder) = AhoCorasick::builder().ascii_case_insensitive(true).build(cases) else { return counts };
     for text in texts {
         let plain = unescaped(text);
-        let mut places: BTreeSet<(usize, usize)> = BTreeSet::new();
-        places.extend(finder.find_overlapping_iter(&*plain).map(|hit| (hit.pattern().as_usize() / 2, hit.start())));
-        for (number, start) in places {
-            let Some((handle, rest)) = handles.get(number).copied().zip(plain.get(start..)) else { continue };
+        for hit in finder.find_overlapping_iter(&*plain) {
+            let start = hit.start();
+            let handle = owners.get(hit.pattern().as_usize()).copied();
+            let Some((handle, rest)) = handle.zip(plain.get(start..)) else { continue };
             let end = length_of_variant(rest, handle).map(|length| start + length);
             if end.is_some_and(|end| is_whole_word(&plain, &(start..end))) {
                 *counts.entry(handle.to_owned()).or_default() += 1;

@@ -11,7 +11,7 @@ use regex::{Regex, RegexSet, RegexSetBuilder};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::edit::unescaped;
+use super::edit::{first_bytes, unescaped};
 use super::passwords::{FoundSecret, passwords};
 use super::patterns::{HintedRules, SIZE, compiled, with_ascii_word_ends};
 use super::rules::{GITLEAKS, PRIVATE_KEY, RULES};
@@ -134,11 +134,14 @@ fn private_keys(text: &str) -> Vec<FoundSecret> {
 fn private_key(text: &str, begin: Range<usize>) -> Option<FoundSecret> {
     const LONGEST: usize = 16 << 10;
     const SHORTEST: usize = 64;
+    /// The most bytes of the last line, after its first dashes.
+    const LAST_LINE: usize = 64;
     let rest = text.get(begin.end..)?;
-    let body = rest.find("-----").filter(|at| *at < LONGEST);
-    let length = body.unwrap_or_else(|| rest.find(|c| !may_be_in_key(c)).unwrap_or(rest.len()).min(LONGEST));
-    let key = rest.get(..length)?;
-    let end = body.and_then(|at| rest.get(at + 5..)?.find("-----").filter(|end| *end < 60).map(|end| at + end + 10));
+    let near = first_bytes(rest, LONGEST);
+    let body = near.find("-----");
+    let length = body.unwrap_or_else(|| near.find(|c| !may_be_in_key(c)).unwrap_or(near.len()));
+    let key = near.get(..length)?;
+    let end = body.and_then(|at| first_bytes(rest.get(at + 5..)?, LAST_LINE).find("-----").map(|end| at + end + 10));
     let letters = key.bytes().filter(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')).count();
     let range = begin.start..begin.end + end.unwrap_or(key.trim_end().len());
     let is_key = letters >= SHORTEST && !is_placeholder(key);
@@ -226,6 +229,14 @@ mod tests {
             let found = secrets(&text);
             assert_eq!(found.len(), 1, "{text}");
         }
+    }
+
+    #[test]
+    fn a_block_that_is_cut_inside_a_character_is_still_a_private_key() {
+        let begin = ["-----BEGIN RSA PRIV", "ATE KEY-----"].concat();
+        // Lines with numbers have an arrow; the most bytes of a key end inside one.
+        let text = format!("{begin}\n{}", "A→".repeat(6000));
+        assert_eq!(kinds(&text), ["private-key"]);
     }
 
     #[test]
