@@ -312,7 +312,7 @@ fn a_name_that_some_entry_has_is_not_called_unknown() {
     assert!(prune(&[]).contains("Would remove: 1 entry"), "{}", prune(&[]));
     assert!(prune(&["--writer", "nobody"]).contains("no entry matches"), "{}", prune(&["--writer", "nobody"]));
     let text = prune(&["--stage", "judge"]);
-    assert!(text.contains("no entry of this stage and age has the model `rule truncate`"), "{text}");
+    assert!(text.contains("no entry of this stage has the model `rule truncate`"), "{text}");
 }
 
 #[test]

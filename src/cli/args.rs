@@ -116,11 +116,18 @@ pub(crate) struct SelectArgs {
     #[arg(long, help_heading = SELECTION)]
     pub(crate) allow_unproven: bool,
     /// Ignore cached outputs of this stage and replace them
-    #[arg(long, value_name = "STAGE", help_heading = SELECTION)]
+    #[arg(long, value_name = "STAGE", value_parser = stage_of_run(), help_heading = SELECTION)]
     pub(crate) refresh: Vec<Stage>,
     /// Whether `fixtures` are those of `run --confirm`.
     #[arg(skip)]
     pub(crate) is_confirmation: bool,
+}
+
+/// Reads a stage of a run, which makes no probes.
+fn stage_of_run() -> impl TypedValueParser<Value = Stage> {
+    let stages = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Probes);
+    let names: Vec<PossibleValue> = stages.filter_map(|stage| stage.to_possible_value()).collect();
+    PossibleValuesParser::new(names).try_map(|name| <Stage as ValueEnum>::from_str(&name, false))
 }
 
 fn lane(text: &str) -> Result<Lane, String> {
@@ -157,7 +164,7 @@ impl ValueEnum for Stage {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct BudgetArgs {
     /// Stop before the cost exceeds this many US dollars
-    #[arg(long, value_name = "USD", help_heading = LIMITS)]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, help_heading = LIMITS)]
     pub(crate) max_cost: Option<f64>,
     /// Send at most this many requests
     #[arg(long, value_name = "N", help_heading = LIMITS)]

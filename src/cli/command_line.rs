@@ -1,11 +1,13 @@
 //! Builds the command line that a hint suggests: another command with the flags of this one that it accepts. Without
 //! them a hint that is copied would work on another project, with other models or without a budget.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+use crate::cli::command_list::unused_flags;
 use base::text::shell_word;
 
 /// Flags that select the project.
@@ -15,10 +17,21 @@ const PROJECT: [&str; 4] = ["directory", "config", "profile", "locale"];
 /// that are made far from the arguments have hints, too.
 static CURRENT: OnceLock<CommandLine> = OnceLock::new();
 
+/// The beginning of a command in a text.
+const COMMAND: &str = "`compeval ";
+
+/// A text as the user reads it: each command in it, which stands between backquotes, has the flags of this process that
+/// select the project. Most texts are made where these are not known.
+pub(crate) fn with_project_flags(text: &str) -> Cow<'_, str> {
+    if text.contains(COMMAND) { CommandLine::current().complete(text).into() } else { text.into() }
+}
+
 /// The flags of a command line, each with its argument id and its text, and the commands that could take them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CommandLine {
     program: Command,
+    /// The command that was typed, as `cache ls`; empty where there was none.
+    command: String,
     flags: Vec<(String, String)>,
 }
 
@@ -33,11 +46,19 @@ impl CommandLine {
         let _ = CURRENT.set(self);
     }
 
-    /// Reads the flags of the subcommand in `matches`. `program` must be built.
+    /// Reads the flags of the subcommand in `matches`; where there is none, those of the program. `program` must be
+    /// built.
     pub(crate) fn new(program: Command, matches: &ArgMatches) -> CommandLine {
-        let subcommand = matches.subcommand();
-        let flags = subcommand.and_then(|(name, matches)| Some(flags(program.find_subcommand(name)?, matches)));
-        CommandLine { flags: flags.unwrap_or_default(), program }
+        let flags = match matches.subcommand() {
+            Some((name, matches)) => program.find_subcommand(name).map(|command| flags(command, matches)),
+            None => Some(flags(&program, matches)),
+        };
+        CommandLine { command: command_of(matches), flags: flags.unwrap_or_default(), program }
+    }
+
+    /// The first of its flags that has no effect on its command, as it was typed.
+    pub(crate) fn unused_flag(&self) -> Option<&str> {
+        unused_flags(&self.command).iter().find_map(|name| self.typed(name))
     }
 
     /// Only the flags that select the project.
@@ -45,10 +66,15 @@ impl CommandLine {
         self.only(&PROJECT)
     }
 
-    /// Only the flags that select the project and the result set.
+    /// Only the flag that selects the folder.
+    pub(crate) fn of_folder(self) -> CommandLine {
+        self.only(&["directory"])
+    }
+
+    /// Only the flags that select the project, the result set, and the answers with a search in it.
     pub(crate) fn of_results(self) -> CommandLine {
         let [directory, config, profile, locale] = PROJECT;
-        self.only(&["label", directory, config, profile, locale])
+        self.only(&["label", "partial", "open", directory, config, profile, locale])
     }
 
     fn only(mut self, names: &[&str]) -> CommandLine {
@@ -81,15 +107,48 @@ impl CommandLine {
         self
     }
 
-    /// `command`, followed by the flags that it accepts.
+    /// `command`, followed by the flags that it accepts and does not have yet.
     pub(crate) fn command(&self, command: &str) -> String {
         let target =
             command.split(' ').try_fold(&self.program, |program, word| program.find_subcommand(word).ok_or(program));
         let (Ok(target) | Err(target)) = target;
-        let known =
-            self.flags.iter().filter(|(name, _)| target.get_arguments().any(|arg| arg.get_id() == name.as_str()));
+        let known = self.flags.iter().filter(|(name, words)| {
+            target.get_arguments().any(|arg| arg.get_id() == name.as_str())
+                && !unused_flags(command).contains(&name.as_str())
+                && !format!(" {command} ").contains(&format!(" {words} "))
+        });
         format!("compeval {command}{}", known.map(|(_, words)| format!(" {words}")).collect::<String>())
     }
+
+    /// A text in which each command between backquotes has the flags of this command line that select the project.
+    fn complete(&self, text: &str) -> String {
+        let project = self.clone().of_project();
+        let mut completed = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, (command, after))) =
+            rest.split_once(COMMAND).and_then(|(before, from)| Some((before, from.split_once('`')?)))
+        {
+            let name = command.split(' ').next().unwrap_or_default();
+            let command = match self.program.find_subcommand(name) {
+                Some(_) => project.command(command),
+                None => format!("compeval {command}"),
+            };
+            completed.push_str(&format!("{before}`{command}`"));
+            rest = after;
+        }
+        completed + rest
+    }
+}
+
+/// The names of the subcommands in `matches`, as `cache ls`.
+fn command_of(matches: &ArgMatches) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let mut at = matches;
+    while let Some((name, below)) = at.subcommand() {
+        names.push(name);
+        at = below;
+    }
+    names.join(" ")
 }
 
 /// The flags on the command line, in their order.
@@ -157,7 +216,36 @@ mod tests {
     }
 
     #[test]
+    fn commands_in_a_text_get_the_flags_that_select_the_project() {
+        let check = given("compeval check --all -C dir --profile ci");
+        let text =
+            "`compeval probes generate a`, `compeval cache show KEY`, or `compeval init`; `compeval --help`, `-C x`";
+        let completed = "`compeval probes generate a -C dir --profile ci`, `compeval cache show KEY -C dir --profile ci`, \
+                         or `compeval init -C dir`; `compeval --help`, `-C x`";
+        assert_eq!(check.complete(text), completed);
+        assert_eq!(check.complete(completed), completed, "once is enough");
+        let open = "no end: `compeval run";
+        assert_eq!((check.complete(open).as_str(), given("compeval check").complete(text).as_str()), (open, text));
+    }
+
+    #[test]
+    fn a_command_does_not_get_flags_that_have_no_effect_on_it() {
+        let check = given("compeval check -C dir -c other.toml");
+        let all = ["init", "cache key --name ci", "plan"].map(|command| check.command(command));
+        let expected = ["compeval init -C dir", "compeval cache key --name ci", "compeval plan -C dir -c other.toml"];
+        assert_eq!(all, expected);
+        assert_eq!(given("compeval cache key -C dir").unused_flag(), Some("-C dir"));
+        assert_eq!(given("compeval cache ls -C dir").unused_flag(), None);
+        let mut program = crate::cli::commands::Cli::command().ignore_errors(true);
+        program.build();
+        let matches = program.try_get_matches_from_mut(["compeval", "-C", "dir", "--profile", "ci"]).unwrap();
+        assert_eq!(CommandLine::new(program, &matches).of_folder().command("run"), "compeval run -C dir");
+    }
+
+    #[test]
     fn a_look_at_the_same_results_repeats_where_they_are() {
+        let open = given("compeval show f --open --label a --partial").of_results();
+        assert_eq!(open.command("why f"), "compeval why f --open --label a --partial");
         let show = given("compeval show f --method m --json --label a --profile ci").of_results();
         assert_eq!(show.command("why f --method n"), "compeval why f --method n --label a --profile ci");
         assert_eq!(show.of_project().command("plan"), "compeval plan --profile ci");

@@ -1,4 +1,5 @@
-//! The commands in groups by purpose, and the names that commands had in earlier versions.
+//! The commands in groups by purpose, the global flags that they do not use, and the names that they had in earlier
+//! versions.
 
 use std::fmt::Write;
 
@@ -36,6 +37,17 @@ const FORMER_FLAGS: [(&str, &str); 3] = [
     ("--selftest", "compeval judge selftest --remote URL"),
     ("--export", "--remote URL"),
 ];
+
+/// The global flags that have no effect on a command, by their ids. `command` may have arguments behind its name.
+pub(crate) fn unused_flags(command: &str) -> &'static [&'static str] {
+    let mut words = command.split(' ');
+    match (words.next().unwrap_or_default(), words.next()) {
+        ("init" | "observe", _) => &["config", "profile"],
+        ("cache", Some("key")) => &["directory", "config", "profile"],
+        ("schema" | "man" | "completions", _) => &["directory", "config", "profile", "json"],
+        _ => &[],
+    }
+}
 
 /// Gives the program a help page with its commands in groups.
 pub(super) fn with_groups(program: Command) -> Command {

@@ -102,6 +102,11 @@ pub(crate) fn new_key() -> &'static str {
     word("compeval cache key   makes a key", "compeval cache key   产生密钥")
 }
 
+/// The failure for `--json` with a flag whose output is something else.
+pub(crate) fn not_as_json(flag: &str) -> Failure {
+    Failure::input(say!("{flag} prints no JSON: leave out --json", "{flag} 不输出 JSON：请去掉 --json"))
+}
+
 /// Why a command could not do its work.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -498,6 +503,11 @@ impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Failure {
         match error {
             FolderError::File(error) if !error.is_missing() => error.into(),
+            error @ FolderError::Missing { near: None, .. } => {
+                let list = CommandLine::current().of_project().command("labels ls");
+                let hint = say!("{list}   lists what there is", "{list}   列出已有结果");
+                Failure::input(chain(&error)).hinted(hint)
+            }
             error => Failure::input(chain(&error)),
         }
     }

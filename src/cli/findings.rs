@@ -2,7 +2,7 @@
 
 use miette::{GraphicalReportHandler, GraphicalTheme};
 
-use crate::cli::command_line::CommandLine;
+use crate::cli::command_line::{CommandLine, with_project_flags};
 use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle, own_color};
 use crate::pipeline::{Problem, Problems, Severity};
@@ -83,7 +83,7 @@ fn kind_lines(first: &Problem, alike: usize, console: &Console) -> Vec<String> {
 
     match (first.severity(), first.advice()) {
         (Severity::Error, advice) if !place.is_empty() || advice.is_some() => {
-            let below = join_parts([&place, advice.unwrap_or_default()]);
+            let below = join_parts([&place, &with_project_flags(advice.unwrap_or_default())]);
             vec![text, format!("  {}", console.paint(TextStyle::Dim, &below))]
         }
         _ => vec![join_parts([&text, &place])],
@@ -131,7 +131,7 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
         .with_word_splitter(textwrap::WordSplitter::NoHyphenation);
     let mut text = String::new();
     for (problem, alike) in group_repeated(&problems.0) {
-        if handler.render_report(&mut text, &problem.drawn(console.width())).is_err() {
+        if handler.render_report(&mut text, &with_whole_commands(problem).drawn(console.width())).is_err() {
             text.push_str(problem.message());
             text.push('\n');
         }
@@ -141,6 +141,15 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
     }
     // miette has only the English word.
     own_color(&text.trim_end().replace("  help: ", word("  help: ", "  提示: ")))
+}
+
+/// The problem with advice whose commands are those that the user can type.
+fn with_whole_commands(problem: &Problem) -> Problem {
+    let problem = problem.clone();
+    match problem.advice().map(|advice| with_project_flags(advice).into_owned()) {
+        Some(advice) => problem.help(advice),
+        None => problem,
+    }
 }
 
 /// Groups warnings with equal text: the first is rendered, the others are listed by position.

@@ -34,6 +34,7 @@ use command_line::CommandLine;
 use command_list::{commands_at, former_command, former_flag};
 use commands::{Cli, dispatch, program};
 use failure::{Exit, Failure};
+use format::{display_width, left};
 use project::folder;
 use system_limits::prepare_process;
 use terminal::{Console, LogWriter};
@@ -46,7 +47,7 @@ pub fn main() -> u8 {
     use_supervisor();
     completion::complete_if_asked(program);
     if std::env::args_os().len() == 1 && find_pipeline(Path::new("."), None).is_err() {
-        return introduce();
+        return introduce(CommandLine::default());
     }
     let cli = match parse() {
         Ok(cli) => cli,
@@ -141,14 +142,16 @@ fn refuse_command(error: &clap::Error) -> u8 {
 
 /// What to print for global flags without a command: the introduction where the folder has no project, else clap's error.
 fn without_command(error: &clap::Error) -> u8 {
-    let matches = program().ignore_errors(true).try_get_matches_from(std::env::args_os());
+    let mut program = program().ignore_errors(true);
+    program.build();
+    let matches = program.try_get_matches_from_mut(std::env::args_os());
     let matches = matches.ok().filter(|matches| matches.subcommand_name().is_none());
-    let common = matches.and_then(|matches| Common::from_arg_matches(&matches).ok());
+    let common = matches.as_ref().and_then(|matches| Common::from_arg_matches(matches).ok());
     // A file or a folder that is not there is a mistake of the user, and says nothing of a project.
     let common = common.filter(|common| !common.json && common.config.is_none() && folder(common).is_dir());
     if let Some(common) = common.filter(|common| find_pipeline(&folder(common), None).is_err()) {
         choose_language(&common);
-        return introduce();
+        return introduce(matches.map(|matches| CommandLine::new(program, &matches)).unwrap_or_default());
     }
     // Without a standard error there is nobody to tell.
     let _ = error.print();
@@ -156,18 +159,22 @@ fn without_command(error: &clap::Error) -> u8 {
 }
 
 /// Prints an introduction, for `compeval` without a command where there is no project yet.
-fn introduce() -> u8 {
-    Console::plain().print(word(
+fn introduce(typed: CommandLine) -> u8 {
+    let typed = typed.of_folder();
+    let commands = [typed.command(word("init", "init --locale zh")), typed.command("run")];
+    let width = commands.iter().map(|command| display_width(command)).max().unwrap_or_default();
+    let [init, run] = commands.map(|command| left(&command, width));
+    Console::plain().print(&say!(
         "compeval measures whether an agent can still do its work after its history was\ncompressed.\n\
          There is no project here. Try:\n\n  \
-         compeval init               write a sample project that runs offline\n  \
-         compeval run                run it and print the scores\n\n\
+         {init}   write a sample project that runs offline\n  \
+         {run}   run it and print the scores\n\n\
          `compeval --help` lists all commands.",
         "compeval 衡量智能体在历史被压缩之后能否继续工作。\n\
          此处没有项目。请试：\n\n  \
-         compeval init --locale zh   写出可离线运行的示例项目\n  \
-         compeval run                运行并显示得分\n\n\
-         `compeval --help` 列出所有命令。",
+         {init}   写出可离线运行的示例项目\n  \
+         {run}   运行并显示得分\n\n\
+         `compeval --help` 列出所有命令。"
     ));
     Exit::Done.code()
 }

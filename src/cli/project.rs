@@ -8,7 +8,9 @@ use crate::cli::failure::Failure;
 use crate::cli::notices::{print_notice, print_warnings};
 use crate::cli::terminal::Console;
 use crate::evaluation::{self, EvaluationError, Event, Listening, paths_of_project};
-use crate::pipeline::{MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths, find_pipeline};
+use crate::pipeline::{
+    MatrixSelection, OpenRequest, Opened, Overrides, Pipeline, ProjectPaths, find_pipeline, suggest,
+};
 use crate::results::Label;
 use crate::scheduler::BudgetLimits;
 use base::locale::word;
@@ -96,6 +98,13 @@ pub(crate) fn open_request(
 pub(crate) fn project_paths_of(common: &Common) -> Result<ProjectPaths, Failure> {
     let file = find_pipeline(&folder(common), common.config.as_deref())?;
     Ok(paths_of_project(&file, common.profile.as_deref())?)
+}
+
+/// Refuses names of fixtures that the project does not have.
+pub(crate) fn require_fixtures(paths: &ProjectPaths, names: &[String]) -> Result<(), Failure> {
+    let Some(unknown) = names.iter().find(|name| !paths.files.contains_key(*name)) else { return Ok(()) };
+    let hint = suggest(unknown, paths.files.keys().map(String::as_str));
+    Err(Failure::input(say!("there is no fixture `{unknown}`", "没有样本 `{unknown}`")).hinted(hint))
 }
 
 /// The label on the command line; the time where there is none.

@@ -74,7 +74,17 @@ impl RemoteArgs {
         };
         let key = variable(SIGNING_KEY).map(|text| SigningKey::parse(&text)).transpose();
         let key = key.map_err(|why| Failure::input(format!("{SIGNING_KEY}: {why}")).hinted(new_key()))?;
-        let texts = variable("COMPEVAL_REMOTE_TEXTS").map(|text| text == "true" || text == "1");
+        let texts = match variable("COMPEVAL_REMOTE_TEXTS").as_deref().map(str::trim) {
+            None => None,
+            Some("true" | "1") => Some(true),
+            Some("false" | "0") => Some(false),
+            Some(_) => {
+                return Err(Failure::input(word(
+                    "COMPEVAL_REMOTE_TEXTS: expected `true` or `false`",
+                    "COMPEVAL_REMOTE_TEXTS：应为 `true` 或 `false`",
+                )));
+            }
+        };
         let is_ci = is_ci();
         let is_named = self.remote.is_some();
         Ok(GivenRemote { url, trust: self.given_trust()?, mode, texts, key, is_named, is_ci })

@@ -7,8 +7,8 @@ use crate::action::Digest;
 use crate::pipeline::Pipeline;
 use crate::plan::{DiffSide, changed_places, hunks};
 use crate::results::{
-    Comparison, ComparisonScope, FindTextEdit, Regradings, ResultSet, ResultsFolder, Side, TextEdit, Tried, Tries, Try,
-    compare, count_tries, open_side,
+    Comparison, ComparisonScope, FindTextEdit, FolderError, Regradings, ResultSet, ResultsFolder, Side, TextEdit,
+    Tried, Tries, Try, compare, count_tries, open_side,
 };
 use base::files::FileError;
 use store::cache::Lookup;
@@ -88,11 +88,19 @@ pub(super) fn record_tries(tries: &[Try], baseline: &ResultsFolder) -> Result<()
 }
 
 /// A side of a comparison as the project names it: a path is relative to the project, otherwise to the current folder.
-pub(super) fn side_in(pipeline: &Pipeline, side: &str) -> String {
+fn side_in(pipeline: &Pipeline, side: &str) -> String {
     let path = pipeline.folder.join(side);
     let whole = side.rsplit_once(':').map_or(side, |(whole, _)| whole);
     let is_there = path.exists() || pipeline.folder.join(whole).exists();
     if side.contains(['/', '\\']) && is_there { path.display().to_string() } else { side.to_owned() }
+}
+
+/// The folder of a baseline, as the project names it.
+///
+/// # Errors
+/// There are no such results.
+pub fn find_baseline(pipeline: &Pipeline, side: &str) -> Result<ResultsFolder, FolderError> {
+    open_side(&pipeline.results, &side_in(pipeline, side)).map(|(folder, _)| folder)
 }
 
 /// The comparison with the baseline of the run and the folder of the baseline; `None` if the run has no baseline.

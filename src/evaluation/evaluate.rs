@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::comparison::{compared_to_baseline, record_tries, side_in, text_edits_in};
+use super::comparison::{compared_to_baseline, find_baseline, record_tries, text_edits_in};
 use super::cost_limit::{check_cost_limit, require_prices};
 use super::engine::{EngineOptions, run_matrix};
 use super::error::EvaluationError;
@@ -30,7 +30,7 @@ use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{CostEstimate, reachable, selftest_actions};
 use crate::results::{
     ComparisonScope, Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError, ListedRow, Manifest,
-    Publication, Regradings, ResultsFolder, Summary, Tried, Tries, names, open_side, variant_designs,
+    Publication, Regradings, ResultsFolder, Summary, Tried, Tries, names, variant_designs,
 };
 use crate::scheduler::{self, Budget, Listener, RunOutcome};
 use base::say;
@@ -205,7 +205,7 @@ impl Prepared {
         }
         let design = Design::from_pipeline(&pipeline);
         if let Some(Baseline { side, confirms, .. }) = &request.baseline {
-            let (baseline, _) = open_side(&pipeline.results, &side_in(&pipeline, side))?;
+            let baseline = find_baseline(&pipeline, side)?;
             if *confirms {
                 refuse_used_fixtures(&design, &baseline)?;
             }

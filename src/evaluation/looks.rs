@@ -4,11 +4,11 @@
 //! Every look tests at [`stats::thresholds::LOOK_ALPHA`], so that all looks together find a nonexistent difference no
 //! more often than one comparison at 5%. A look is a run of the label that only adds to the previous look.
 
-use super::comparison::side_in;
+use super::comparison::find_baseline;
 use super::error::EvaluationError;
 use super::project::open_project;
 use super::request::Request;
-use crate::results::{Label, Manifest, ResultsFolder, open_side};
+use crate::results::{Label, Manifest, ResultsFolder};
 
 /// The numbers of fixtures after which there is a look.
 const LOOKS: [usize; 3] = [4, 8, 12];
@@ -41,8 +41,7 @@ impl Looks {
 pub fn looks(request: &Request, label: &Label) -> Result<Looks, EvaluationError> {
     let pipeline = open_project(&request.project)?.pipeline;
     let baseline = request.baseline.as_ref().map(|baseline| baseline.side.as_str()).unwrap_or_default();
-    let (baseline, _) = open_side(&pipeline.results, &side_in(&pipeline, baseline))?;
-    let known = baseline.manifest()?.design;
+    let known = find_baseline(&pipeline, baseline)?.manifest()?.design;
     let shared = pipeline.fixtures.iter().filter(|loaded| known.fixture(loaded.name()).is_some());
     let mut ordered: Vec<(String, String)> =
         shared.map(|loaded| (loaded.digests.transcript.to_string(), loaded.name().to_owned())).collect();

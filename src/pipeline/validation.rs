@@ -168,9 +168,10 @@ impl ValidationContext<'_> {
             }
             Err(Some(help)) => {
                 let provider = &reference.provider;
+                let end = if help.ends_with(['?', '？']) { "" } else { word(".", "。") };
                 let help = say!(
-                    "{help} A provider of your own is declared by [providers.{provider}]",
-                    "{help} 自己的服务商用 [providers.{provider}] 声明"
+                    "{help}{end} A provider of your own is declared by [providers.{provider}]",
+                    "{help}{end} 自己的服务商用 [providers.{provider}] 声明"
                 );
                 let message =
                     say!("unknown provider `{provider}` in `{written}`", "`{written}` 中的服务商 `{provider}` 未知");

@@ -387,8 +387,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
     }
 
-    /// The input of a call below a stale action. What a rule keeps is known from the transcript, so it says more than
-    /// earlier calls; else earlier calls of the stage do.
+    /// The input of a call below a stale action. What a rule keeps is known, from the cache or from the transcript, so it
+    /// says more than earlier calls; else earlier calls of the stage do.
     fn blocked_input(&mut self, stage: StageName, action: &Action, model: &ModelUse) -> f64 {
         const QUESTION: f64 = 300.0;
         const GRADING: f64 = 1500.0;
@@ -398,7 +398,10 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         if let Some(usual) = usual.filter(|_| !is_rule) {
             return usual;
         }
-        let context = self.rule_contexts.tokens(action, self.pipeline).unwrap_or_else(|| self.context_tokens(task));
+        let cached = task.context().and_then(|context| context.reference.text());
+        let known = cached.and_then(|text| self.value_tokens(&text));
+        let known = known.or_else(|| self.rule_contexts.tokens(action, self.pipeline));
+        let context = known.unwrap_or_else(|| self.context_tokens(task));
         match stage {
             StageName::Probes | StageName::Compress => self.span_tokens(task) + context + QUESTION,
             StageName::Answer => context + QUESTION,

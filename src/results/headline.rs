@@ -121,7 +121,7 @@ pub struct MainChange {
     pub confirms: bool,
     /// Whether built-in rules stood in for a model.
     pub lexical: bool,
-    /// How many answerers give this result, if there are several.
+    /// How many answerers give this result, if several are compared.
     pub answerers: Option<AnswererAgreement>,
 }
 
@@ -179,6 +179,6 @@ pub enum EditNote {
 pub struct AnswererAgreement {
     /// Answerers whose own results are of this kind.
     pub same: usize,
-    /// All answerers.
+    /// All answerers that are compared.
     pub of: usize,
 }

@@ -157,6 +157,15 @@ fn everyday_commands_print_no_english_words() {
 }
 
 #[test]
+fn json_counts_what_was_dropped_by_the_same_words_in_both_languages() {
+    let project = Project::empty();
+    project.expect(0, "init . --quiet --locale zh");
+    let made = project.expect(0, "probes generate --force --json").json();
+    let dropped = made["banks"][0]["dropped"].as_object().expect("reasons");
+    assert!(!dropped.is_empty() && dropped.keys().all(|why| why.is_ascii()), "{made}");
+}
+
+#[test]
 fn what_is_wrong_with_a_pipeline_and_a_bank_is_said_in_chinese() {
     let (project, _) = project();
     let own = facts(&project);

@@ -2,10 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use base::units::Usage;
+use compeval::pipeline::CellCoordinate;
+use compeval::results::{Caveats, Design, FalseFactCheck, ForecastTotals, Manifest, RemoteUse, Unused};
+use serde::de::value::Error;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
+use serde_json::{Value, json};
 
+use super::super::brain::Wanted;
 use super::project::Project;
-use super::server::Server;
+use super::server::{Reply, Server};
 
 /// Keys whose values have names of the project or groups of values as keys, and no fields.
 const BY_NAME: &[&str] = &[
@@ -33,6 +39,39 @@ fn fields(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
+/// Takes the names of the fields that a type reads, and gives it nothing to read.
+struct FieldNames<'f>(&'f mut Vec<&'static str>);
+
+impl<'de> Deserializer<'de> for FieldNames<'_> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        Err(Error::custom("it has no fields of its own"))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        names: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Error> {
+        self.0.extend(names);
+        Err(Error::custom("their names are enough"))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf option unit unit_struct newtype_struct
+        seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+/// The names of all fields of a type, also of those that no run of a test sets.
+fn field_names<T: DeserializeOwned>() -> Vec<&'static str> {
+    let mut names = Vec::new();
+    assert!(T::deserialize(FieldNames(&mut names)).is_err() && !names.is_empty());
+    names
+}
+
 /// A run with a comparison in which something differs.
 fn compared() -> Project {
     let server = Server::start();
@@ -58,6 +97,43 @@ fn every_field_of_a_run_is_on_the_page() {
     assert!(found.len() > 120 && found.contains("question") && found.contains("mdd"), "{found:?}");
     let missing: Vec<&String> = found.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "docs/data.md does not list {missing:?}");
+}
+
+#[test]
+fn every_field_of_a_manifest_is_in_its_table() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match asked.wanted {
+        Wanted::Answer if asked.text.contains("Which error number") => {
+            Reply::Raw(400, json!({"error": {"message": "not today", "type": "invalid"}}).to_string())
+        }
+        _ => Reply::Sensible,
+    });
+    project.expect(5, "run --label a --runs 1 --methods full");
+    let manifest = project.result("a", "manifest.json");
+    let mut found = BTreeSet::new();
+    fields(&manifest["failures"], &mut found);
+    fields(&manifest["stages"]["answer"], &mut found);
+    let of_types = [
+        field_names::<Manifest>(),
+        field_names::<Design>(),
+        field_names::<CellCoordinate>(),
+        field_names::<Usage>(),
+        field_names::<Unused>(),
+        field_names::<ForecastTotals>(),
+        field_names::<Caveats>(),
+        field_names::<FalseFactCheck>(),
+        field_names::<RemoteUse>(),
+    ];
+    found.extend(of_types.concat().into_iter().map(str::to_owned));
+    for name in ["outcome", "regradings", "blame", "early_cutoff", "output_tokens"] {
+        assert!(found.contains(name), "{name}: {found:?}");
+    }
+    let page = include_str!("../../docs/data.md");
+    let (_, table) = page.split_once("\n## manifest.json\n").expect("a section");
+    let table = table.split("\n## ").next().unwrap_or_default();
+    let missing: Vec<&String> = found.iter().filter(|name| !table.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/data.md does not list {missing:?} under manifest.json");
 }
 
 #[test]

@@ -16,6 +16,9 @@ fn the_sample_is_written_and_run_anywhere() {
     let before = project.read("compeval-sample/pipeline.toml");
     project.expect(0, "run --sample --label second --runs 1");
     assert_eq!(project.read("compeval-sample/pipeline.toml"), before, "it is written once");
+    let chinese = Project::empty();
+    chinese.expect(0, "run --sample --runs 1 --label first --locale zh");
+    assert!(chinese.read("compeval-sample/pipeline.toml").contains("= \"zh\""), "it stays in the language of the run");
     // It also runs inside a project of the user's, which it leaves alone.
     let own = Project::offline();
     own.expect(0, "run --sample --runs 1");
@@ -55,6 +58,21 @@ fn check_pings_each_model_once_with_the_smallest_request() {
     assert!(ended["ping"][0]["message"].as_str().unwrap().contains("Incorrect API key"), "{ended}");
     let offline = Project::offline();
     offline.expect(1, "check --ping");
+    let quiet = offline.expect(1, "check --ping --quiet");
+    quiet.says(&["mock/small-1 failed cannot connect"]);
+    assert_eq!(quiet.stdout, "");
+}
+
+#[test]
+fn after_a_ping_without_a_reply_no_plan_is_suggested() {
+    let project = Project::empty();
+    project.expect(0, "init . --quiet");
+    assert!(project.expect(0, "check").stderr.contains("next: compeval plan"));
+    project.edit("pipeline.toml", "\"judge\"\nmodel = \"lexical\"", "\"judge\"\nmodel = \"down/x\"");
+    let down = "\n[providers.down]\nkind = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+    project.write("pipeline.toml", &(project.read("pipeline.toml") + down));
+    let ended = project.expect(1, "check --ping");
+    assert!(!ended.stderr.contains("next:"), "{}", ended.stderr);
 }
 
 #[test]
@@ -91,6 +109,11 @@ fn flags_without_a_command_introduce_the_program_where_there_is_no_project() {
     for (flags, words) in [("-C .", "There is no project here"), ("--locale zh", "此处没有项目")] {
         let introduced = empty.expect(0, flags);
         assert!(introduced.stdout.contains(words) && introduced.stdout.contains("compeval init"), "{introduced:?}");
+    }
+    empty.write("there/.keep", "");
+    let introduced = empty.expect(0, "-C there --profile ci").stdout;
+    for line in ["  compeval init -C there   write", "  compeval run -C there    run it"] {
+        assert!(introduced.contains(line), "{introduced}");
     }
     empty.expect(2, "labels --locale zh").says(&["requires a subcommand"]);
     empty.expect(2, "-C missing").says(&["requires a subcommand"]);

@@ -97,6 +97,45 @@ fn an_impossible_value_of_a_flag_leaves_its_mark_in_every_command() {
 }
 
 #[test]
+fn a_value_or_a_flag_without_an_effect_is_refused() {
+    let project = project();
+    let refused = [
+        ("run --jobs 0", "expected a number from 1"),
+        ("run --refresh probes", "possible values: compress, answer, judge"),
+        ("plan --refresh probes", "possible values: compress, answer, judge"),
+        ("plan --power --stages compress", "cannot be used with"),
+        ("plan --power --points 2", "cannot be used with"),
+        ("report sample --open --all", "cannot be used with"),
+        ("run --max-cost -1", "--max-cost -1 is not an amount of money"),
+        ("run --dry-run --compare-to smaple", "there are no results `smaple`"),
+        ("show tally-bank-export --open", "no answerer of the result set `sample` may search"),
+        ("probes generate nobody", "there is no fixture `nobody`"),
+        ("report nothing-alike", "compeval labels ls lists what there is"),
+    ];
+    for (line, words) in refused {
+        project.expect(2, line).says(&[words]);
+    }
+    let unknown = project.expect(2, "probes generate nobody").stderr;
+    assert!(!unknown.contains("--fixtures"), "it has no such flag: {unknown}");
+}
+
+#[test]
+fn with_json_standard_output_is_one_document_or_the_flag_is_refused() {
+    let project = project();
+    let key = project.keys("sample")[0].clone();
+    for line in ["report sample --csv", "report --reference", &format!("cache show {key} --raw")] {
+        let refused = project.expect(2, &format!("{line} --json"));
+        refused.says(&["prints no JSON: leave out --json"]);
+        assert_eq!(refused.stdout, "", "{line}");
+    }
+    let document = |line: &str| project.expect(0, &format!("{line} --json")).json();
+    assert_eq!(document("judge agreement --blind-sheet sheet.csv")["label"], "sample");
+    assert_eq!(document("labels protect sample")["protected"], true);
+    assert_eq!(document("labels protect --off sample")["labels"][0], "sample");
+    assert_eq!(document("labels rm sample")["removed"][0], "sample");
+}
+
+#[test]
 fn a_command_without_a_project_refuses_flags_that_select_one() {
     let project = Project::empty();
     for line in

@@ -58,6 +58,41 @@ fn a_model_that_does_not_exist_is_not_suggested_again() {
 }
 
 #[test]
+fn suggestions_keep_the_folder_of_the_project() {
+    let outer = Project::empty();
+    outer.expect(0, "init there --quiet");
+    let suggests = |code: i32, line: &str, words: &str| {
+        let Ended { stdout, stderr, .. } = outer.expect(code, &format!("{line} -C there"));
+        let all = format!("{stdout}\n{stderr}").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(all.contains(words), "`{words}` is missing in compeval {line}:\n{all}");
+    };
+    suggests(0, "cache ls", "`compeval run -C there` fills it");
+    suggests(0, "cache stats", "`compeval run -C there` fills it");
+    suggests(0, "labels ls", "`compeval run -C there` makes some");
+    suggests(4, "labels trend", "`compeval run -C there` makes some");
+    suggests(2, "show tally-bank-export", "make some with `compeval run -C there`");
+    outer.expect(0, "run --label a --runs 1 --quiet -C there");
+    suggests(2, "compare a nothing-alike", "compeval labels ls -C there lists what there is");
+    suggests(0, "judge agreement --blind-sheet s.csv", "compeval judge agreement s.csv -C there --label a");
+    suggests(0, "labels protect a", "a is now protected");
+    suggests(2, "labels rm a", "compeval labels protect --off a -C there");
+    outer.remove("there/results/a/report.html");
+    suggests(2, "report --open a", "compeval report a -C there writes it");
+    outer.remove("there/probes/tally-bank-export.probes.json");
+    suggests(
+        4,
+        "check",
+        "by `compeval probes generate -C there`, or import a fixture by `compeval fixture import -C there`",
+    );
+    outer.remove("there/pipeline.toml");
+    suggests(
+        2,
+        "check",
+        "`compeval run --sample -C there` runs a sample project, `compeval init -C there` only writes it",
+    );
+}
+
+#[test]
 fn show_and_why_stay_with_the_result_set_and_the_project() {
     let server = Server::start();
     let project = Project::new(&server);

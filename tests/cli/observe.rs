@@ -346,6 +346,18 @@ fn what_observe_suggests_works_where_there_is_no_project() {
 }
 
 #[test]
+fn what_observe_suggests_works_for_a_project_in_another_folder() {
+    let outer = Project::empty();
+    outer.expect(0, "init there --empty --quiet");
+    outer.write("there/logs/a.jsonl", include_str!("../../crates/sessions/tests/import/logs/claude-code.jsonl"));
+    let ended = outer.expect(0, "observe logs -C there");
+    let next = ended.stdout.lines().last().unwrap().strip_prefix("next: compeval ").unwrap().to_owned();
+    assert!(next.ends_with("--at-compactions -C there"), "{next}");
+    outer.expect(0, &next);
+    assert!(!outer.files("there/fixtures").is_empty(), "{next}");
+}
+
+#[test]
 fn a_copied_session_counts_once_and_the_copy_that_goes_on_counts() {
     let project = Project::offline();
     let mut longer = planted();

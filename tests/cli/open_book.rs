@@ -162,6 +162,7 @@ fn an_answerer_that_searches_for_missing_facts_answers_as_from_the_whole() {
         "On which listen port",
         "[message 9 · assistant]",
         "lost in compression; found by searching",
+        "next: compeval why harbor --method nothing --run 1 --probe port --label a --open",
     ]);
     assert!(project.read("results/a/report.html").contains("lost in compression, found by searching"));
     project.expect(0, "why harbor --label a --method nothing --probe port --open").stdout_says(&["answer step 2"]);

@@ -66,6 +66,21 @@ fn a_run_whose_judge_keeps_its_contract_at_the_last_attempt_sends_the_worst_case
 }
 
 #[test]
+fn the_judges_copy_of_a_context_counts_with_its_own_tokens_also_once_it_is_in_the_cache() {
+    let project = Project::empty();
+    project.expect(0, "init . --quiet");
+    let tokens = || {
+        let plan = plan(&project, "--model openai/gpt-5.2 --methods extract,truncate");
+        plan["estimate"]["input_tokens"].as_f64().unwrap()
+    };
+    let before = tokens();
+    project.expect(0, "run --label a --stages compress --quiet");
+    let after = tokens();
+    // The extract is far below its target. What differs is the frame of a question, which is assumed before.
+    assert!((after / before - 1.0).abs() < 0.02, "{before} before, {after} after");
+}
+
+#[test]
 fn the_time_is_that_of_cached_calls_and_says_where_it_is_assumed() {
     let server = Server::start();
     let project = Project::new(&server);

@@ -265,6 +265,20 @@ fn push_and_pull_move_everything_and_sign_nothing_of_others() {
 }
 
 #[test]
+fn a_prune_that_only_counts_suggests_a_command_that_may_delete() {
+    let (remote, ci) = (Remote::new(), key());
+    remote.create();
+    let count = format!("cache prune --remote {}", remote.url());
+    let delete = format!("compeval {count} --delete");
+    let mut project = Project::offline();
+    project.expect(0, &count).says(&[&format!("next: COMPEVAL_REMOTE_MODE=write {delete}")]);
+    project.set("COMPEVAL_REMOTE_TEXTS", "yes");
+    project.expect(2, &count).says(&["COMPEVAL_REMOTE_TEXTS: expected `true` or `false`"]);
+    project.unset("COMPEVAL_REMOTE_TEXTS");
+    project.upload(&ci).expect(0, &count).says(&[&format!("next: {delete}")]);
+}
+
+#[test]
 fn a_folder_on_the_command_line_takes_an_export_and_gives_an_import_without_keys() {
     let (server, remote) = (Server::start(), Remote::new());
     remote.create();

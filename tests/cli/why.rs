@@ -54,6 +54,25 @@ fn a_rubric_of_ones_own_is_held_against_the_built_in_one() {
 }
 
 #[test]
+fn without_a_label_an_unfinished_run_is_passed_over_and_named() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1 --methods full");
+    project.edit("prompts/answer.md", "Answer from", "Reply from");
+    project.expect(7, "run --label b --runs 1 --methods full --offline");
+    let cell = "harbor --method full --probe first-error";
+    for command in ["why", "show"] {
+        let ended = project.expect(0, &format!("{command} {cell} --json"));
+        assert_eq!(ended.json()["label"], "a");
+        ended.says(&["these are the results `a`: a later run, `b`, is unfinished"]);
+    }
+    project.expect(4, &format!("why {cell} --label b")).says(&["`b` has no such judged cell"]);
+    project.expect(0, "run --label b --runs 1 --methods full");
+    let ended = project.expect(0, &format!("why {cell} --json"));
+    assert_eq!((&ended.json()["label"], ended.stderr.contains("unfinished")), (&json!("b"), false));
+}
+
+#[test]
 fn a_failure_is_shown_with_the_chain_above_it() {
     let server = Server::start();
     let project = Project::new(&server);

@@ -14,8 +14,8 @@ use crate::cli::format::{Noun, count, display_width, left, right};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::results::{
-    ContextRow, FailedAction, FixtureInfo, Manifest, Outcome, ProbeInfo, ResultsFolder, Row, find_results,
-    incomplete_beside,
+    ContextRow, FailedAction, FixtureInfo, FolderError, Manifest, Outcome, ProbeInfo, ResultsFolder, Row, find_results,
+    incomplete_beside, newest_unfinished,
 };
 use base::locale::word;
 use base::say;
@@ -37,7 +37,7 @@ pub(crate) struct ShowArgs {
     /// The id of the probe
     #[arg(long)]
     pub(crate) probe: Option<String>,
-    /// The result set [default: the newest]
+    /// The result set [default: the newest of a run that has ended]
     #[arg(long)]
     pub(crate) label: Option<String>,
     /// The answer with a search in what was replaced
@@ -126,7 +126,7 @@ pub(crate) fn find_cell(
     command: &str,
     console: &Console,
 ) -> Result<CellMatch, Failure> {
-    let folder = find_results(results, args.label.as_deref(), args.partial)?;
+    let folder = chosen_results(results, args.label.as_deref(), args.partial, console)?;
     let manifest = folder.manifest()?;
     note_partial(&folder, &manifest, console);
     check_names(&manifest, args)?;
@@ -160,6 +160,26 @@ pub(crate) fn find_cell(
         .into_iter()
         .find(|other| (other.run, other.answer_n, other.point) == (row.run, row.answer_n, row.point));
     Ok(CellMatch::One(Box::new(SelectedCell { manifest, row, others: rows, other_book, context })))
+}
+
+/// Finds the results of a label, or the newest ones. Says so if these are not those of the last run.
+pub(crate) fn chosen_results(
+    results: &Path,
+    label: Option<&str>,
+    partial: bool,
+    console: &Console,
+) -> Result<ResultsFolder, FolderError> {
+    let folder = find_results(results, label, partial)?;
+    let last = if label.is_none() { newest_unfinished(results) } else { None };
+    if let Some(last) = last.filter(|last| last.as_str() != folder.label()) {
+        let text = say!(
+            "these are the results `{}`: a later run, `{last}`, is unfinished, and is read only if its label is given",
+            "这是结果 `{}`：之后的运行 `{last}` 未完成，给出其标签才读取",
+            folder.label()
+        );
+        console.note(&console.labelled_prose(TextStyle::Hint, word("note:", "说明："), text));
+    }
+    Ok(folder)
 }
 
 /// The contexts that match; they do not depend on a probe.
@@ -206,6 +226,15 @@ fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
     let probes: Vec<&str> = fixture.probes.iter().map(|probe| probe.id.as_str()).collect();
     if let Some(probe) = args.probe.as_deref().filter(|probe| !probes.contains(probe)) {
         return Err(unknown_name(manifest, word("probe", "问题"), probe, probes));
+    }
+    if args.open && design.answerers.iter().all(|asked| asked.recovery.is_none()) {
+        let label = &manifest.label;
+        let message =
+            say!("no answerer of the result set `{label}` may search", "结果集 `{label}` 的作答模型都不能检索");
+        return Err(Failure::input(message).hinted(word(
+            "leave out --open; [answer.recovery] in pipeline.toml lets an answerer search",
+            "请去掉 --open；pipeline.toml 中的 [answer.recovery] 允许作答模型检索",
+        )));
     }
     check_numbers(manifest, fixture, args)
 }
@@ -291,11 +320,11 @@ fn score_cell(score: Option<f64>, column: &str, console: &Console) -> String {
     format!("  {}", console.paint(score_style(score), &text))
 }
 
-/// The command that shows or explains a cell of the results at hand.
-pub(crate) fn command_for(command: &str, [fixture, method, probe]: [&str; 3], run: u32) -> String {
+/// The command that shows or explains a cell of the results at hand: those of the command line `typed`.
+pub(crate) fn command_for(typed: CommandLine, command: &str, [fixture, method, probe]: [&str; 3], run: u32) -> String {
     let [fixture, method, probe] = [fixture, method, probe].map(shell_word);
     let cell = format!("{command} {fixture} --method {method} --run {run} --probe {probe}");
-    CommandLine::current().of_results().command(&cell)
+    typed.of_results().command(&cell)
 }
 
 impl CellList {
@@ -310,7 +339,8 @@ impl CellList {
         let Some(worst) = self.rows.iter().filter(|row| row.overall.is_some()).min_by(|a, b| lower(a, b)) else {
             return;
         };
-        let next = command_for(command, [&worst.fixture, &worst.method, &worst.probe], worst.run);
+        let next =
+            command_for(CommandLine::current(), command, [&worst.fixture, &worst.method, &worst.probe], worst.run);
         console.note("");
         console.next(say!("{next}   (the lowest score of these)", "{next}   （其中得分最低）"));
     }

@@ -50,9 +50,8 @@ pub(crate) fn run(common: &Common, args: &CheckArgs, console: &Console) -> Resul
     }
     let errors = result.problems.errors();
     console.report(&result.json(), || if args.all { result.print_all(console) } else { result.print(console) });
-    let has_failed = result.pings.iter().flatten().any(|ping| !ping.ok);
     Ok(match errors {
-        0 if has_failed => Exit::Error,
+        0 if result.has_failed_ping() => Exit::Error,
         0 => Exit::Done,
         _ if result.is_empty && errors == 1 => Exit::EmptySelection,
         _ => Exit::BadInput,
@@ -97,6 +96,10 @@ impl CheckResult {
         self.problems.0.iter().filter(move |problem| problem.severity() == severity)
     }
 
+    fn has_failed_ping(&self) -> bool {
+        self.pings.iter().flatten().any(|ping| !ping.ok)
+    }
+
     fn probes(&self) -> usize {
         self.pipeline.iter().flat_map(|pipeline| &pipeline.fixtures).map(|fixture| fixture.bank.probes.len()).sum()
     }
@@ -117,6 +120,7 @@ impl CheckResult {
             if !errors.is_empty() {
                 console.eprint(&render_kinds(&errors, console));
             }
+            self.pings.iter().for_each(|pings| ping::print_failed(pings, console));
             return;
         }
         console.print(&self.summary(console));
@@ -137,6 +141,7 @@ impl CheckResult {
         }
         self.print_pings(console);
         match self.problems.0.len() {
+            0 if self.has_failed_ping() => {}
             0 => console.next(CommandLine::current().of_project().command("plan")),
             1 => {}
             _ => console.note(&every_finding()),

@@ -20,7 +20,7 @@ use base::say;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// What is judged: LABEL, LABEL:METHOD or the path of a results folder, as ./FOLDER
+    /// What is judged: LABEL, LABEL:METHOD, LABEL:METHOD/ANSWERER or the path of a results folder, as ./FOLDER
     pub(crate) a: String,
     /// The baseline, named in the same way
     pub(crate) b: String,
@@ -62,6 +62,8 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
         console.warn(word("ledger of tries:", "尝试记录："), text);
     }
     let mut summary = summarize(judged, Some(comparison.clone()));
+    // Where a side names a method, only this one is wanted.
+    summary.methods.retain(|name, _| comparison.methods.contains_key(name) || comparison.unmatched.contains(name));
     summary.headline = Some(headline(&summary, &judged.manifest));
     if let Some(file) = &args.junit {
         write_whole(&given(common, file), junit(&summary, judged.manifest.wall_s))?;

@@ -175,24 +175,10 @@ pub(super) fn program() -> clap::Command {
     with_groups(Cli::command())
 }
 
-impl Command {
-    /// The global flags that have no effect on the command.
-    fn unused(&self) -> &'static [&'static str] {
-        match self {
-            Command::Init(_) | Command::Observe(_) => &["config", "profile"],
-            Command::Cache(CacheCommand::Key { .. }) => &["directory", "config", "profile"],
-            Command::Schema { .. } | Command::Man { .. } | Command::Completions { .. } => {
-                &["directory", "config", "profile", "json"]
-            }
-            _ => &[],
-        }
-    }
-}
-
 /// Runs the parsed command.
 pub(super) fn dispatch(cli: &Cli, console: &Console) -> Result<Exit, Failure> {
     let (common, typed) = (&cli.common, CommandLine::current());
-    if let Some(words) = cli.command.unused().iter().find_map(|name| typed.typed(name)) {
+    if let Some(words) = typed.unused_flag() {
         return Err(Failure::input(say!(
             "`{words}` has no effect on this command; leave it out",
             "`{words}` 对本命令无效，请去掉"

@@ -106,19 +106,33 @@ pub(super) fn print(pings: &[Ping], console: &Console) {
         return console.note(word("No model to ask: the built-in rules answer.", "没有可询问的模型：由内置规则作答。"));
     }
     let width = pings.iter().map(|ping| display_width(&ping.model)).max().unwrap_or(0);
-    for Ping { model, ok, seconds, usd, message } in pings {
-        let outcome = match (ok, seconds) {
-            (true, seconds) => {
+    for ping in pings {
+        console.print(&format!("{}  {}", left(&ping.model, width), ping.outcome(console)));
+    }
+}
+
+/// A line for each model that did not reply, also with `--quiet`.
+pub(super) fn print_failed(pings: &[Ping], console: &Console) {
+    for ping in pings.iter().filter(|ping| !ping.ok) {
+        console.eprint(&format!("{}  {}", ping.model, ping.outcome(console)));
+    }
+}
+
+impl Ping {
+    /// What came of it, in words.
+    fn outcome(&self, console: &Console) -> String {
+        let Ping { ok, seconds, usd, message, .. } = self;
+        match ok {
+            true => {
                 let price =
                     if usd.is_some() { money(*usd) } else { word("its price is unknown", "价格未知").to_owned() };
                 let time = seconds.map(|seconds| say!("{seconds:.1} s, ", "{seconds:.1} 秒，")).unwrap_or_default();
                 format!("{}  {time}{price}", console.paint(TextStyle::Good, word("ok", "正常")))
             }
-            (false, _) => {
+            false => {
                 let why = message.as_deref().unwrap_or(word("no reply", "没有回复"));
                 format!("{}  {why}", console.paint(TextStyle::Bad, word("failed", "失败")))
             }
-        };
-        console.print(&format!("{}  {outcome}", left(model, width)));
+        }
     }
 }

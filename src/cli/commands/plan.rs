@@ -15,7 +15,7 @@ use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot}
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::Journal;
-use crate::evaluation::{NumberedPart, PartOfRun};
+use crate::evaluation::{NumberedPart, PartOfRun, find_baseline};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, USUAL_LATENCY,
@@ -46,7 +46,9 @@ pub(crate) struct PlanArgs {
     #[arg(long)]
     pub(crate) exit_code: bool,
     /// Show the smallest detectable change of the selection, and what one more fixture, probe or run would gain
-    #[arg(long, conflicts_with_all = ["exit_code", "all", "label", "part", "refresh", "remote", "trust", "remote_mode", "offline"])]
+    #[arg(long, conflicts_with_all = [
+        "exit_code", "all", "label", "stages", "points", "part", "refresh", "remote", "trust", "remote_mode", "offline",
+    ])]
     pub(crate) power: bool,
 }
 
@@ -64,7 +66,7 @@ pub(crate) fn run(common: &Common, args: &PlanArgs, console: &Console) -> Result
     if args.power {
         return power::run(common, &args.select, console);
     }
-    let plan = plan_project(common, &args.select, &args.part, &args.source, false, console)?;
+    let plan = plan_project(common, &args.select, &args.part, &args.source, None, console)?;
     print(&plan, args.all, console);
     Ok(if args.exit_code && plan.forecast.is_pending() { Exit::Pending } else { Exit::Done })
 }
@@ -182,18 +184,21 @@ fn remote_note(RemoteJson { url, is_offline, .. }: &RemoteJson, forecast: &Forec
     })
 }
 
-/// The plan as a command prints it, also for `run --dry-run`, which may compare with a baseline.
+/// The plan as a command prints it, also for `run --dry-run`, which may compare with a `baseline`.
 pub(crate) fn plan_project(
     common: &Common,
     select: &SelectArgs,
     part: &PartArgs,
     source: &PlanSource,
-    is_compared: bool,
+    baseline: Option<&str>,
     console: &Console,
 ) -> Result<ProjectPlan, Failure> {
     let number = part.number()?;
     let opening = ProjectOptions { sharers: number.and_then(NumberedPart::sharers), ..ProjectOptions::default() };
     let mut pipeline = open_project(common, select, opening, console)?;
+    if let Some(baseline) = baseline {
+        find_baseline(&pipeline, baseline)?;
+    }
     let part = match number {
         Some(number) => Some(PartOfRun::restrict(&mut pipeline, number, &label_of(select)?)),
         None => None,
@@ -229,7 +234,7 @@ pub(crate) fn plan_project(
         remote: url.map(|url| RemoteJson { url, asked, is_offline: *offline }),
         batch_rounds: batch_rounds(&pipeline),
         most_false_facts: most_false_facts(&pipeline),
-        most_regradings: is_compared.then(|| most_regradings(&pipeline)),
+        most_regradings: baseline.map(|_| most_regradings(&pipeline)),
     })
 }
 
@@ -446,9 +451,10 @@ fn submitted_line(forecast: &Forecast) -> Option<String> {
     let submitted: u64 = forecast.stages.values().map(|stage| stage.submitted).sum();
     (submitted > 0).then(|| {
         say!(
-            "Submitted: {} in open batches, not counted above (`compeval batch ls`).",
-            "已提交：{} 在进行中的批次内，不计入上文（`compeval batch ls`）。",
-            count(submitted, Noun::Action)
+            "Submitted: {} in open batches, not counted above (`{}`).",
+            "已提交：{} 在进行中的批次内，不计入上文（`{}`）。",
+            count(submitted, Noun::Action),
+            CommandLine::current().of_project().command("batch ls")
         )
     })
 }

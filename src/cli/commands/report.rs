@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use crate::cli::args::{Common, SelectArgs};
 use crate::cli::browser::open_in_browser;
-use crate::cli::commands::cell::note_partial;
+use crate::cli::command_line::CommandLine;
+use crate::cli::commands::cell::{chosen_results, note_partial};
 use crate::cli::commands::run::print_results;
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::publish;
@@ -42,7 +43,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, requires = "label", conflicts_with = "reference")]
     pub(crate) csv: bool,
     /// Print every table, not one screen
-    #[arg(long, requires = "label", conflicts_with = "csv")]
+    #[arg(long, requires = "label", conflicts_with_all = ["csv", "open"])]
     pub(crate) all: bool,
     /// Write the scores to FILE as JUnit XML: a test for each method and dimension
     #[arg(long, value_name = "FILE", requires = "label", conflicts_with = "csv")]
@@ -52,6 +53,10 @@ pub(crate) struct ReportArgs {
 pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Result<Exit, Failure> {
     if args.open {
         return open(common, args.label.as_deref(), console);
+    }
+    if console.is_json && (args.csv || args.label.is_none()) {
+        let flag = if args.csv { "--csv" } else { "--reference" };
+        return Err(not_as_json(flag));
     }
     let Some(label) = &args.label else {
         console.print(&console.styled(&reference_table(Locale::En, console.width())));
@@ -100,12 +105,12 @@ struct OpenJson {
 
 fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
-    let folder = find_results(&paths.results, label, false)?;
+    let folder = chosen_results(&paths.results, label, false, console)?;
     let page = folder.file(names::HTML);
     if !page.is_file() {
         let label = folder.label();
         return Err(Failure::input(say!("the results `{label}` have no {}", "结果 `{label}` 没有 {}", names::HTML))
-            .hinted(say!("compeval report {}   writes it", "compeval report {}   写出该文件", shell_word(&label))));
+            .hinted(say!("{}   writes it", "{}   写出该文件", report_of(&label))));
     }
     let shown = write_result_index(&paths.results, &folder.label()).unwrap_or(page);
     let opened = open_in_browser(shown.as_os_str());
@@ -118,6 +123,11 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
         ));
     }
     Ok(Exit::Done)
+}
+
+/// The command that writes the reports of a label.
+fn report_of(label: &str) -> String {
+    CommandLine::current().of_project().command(&format!("report {}", shell_word(label)))
 }
 
 /// The cells as they are read: a result set may be larger than memory.

@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::cli::args::{Common, SelectArgs};
+use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cache::{output_of, snapshot};
 use crate::cli::commands::cell::{CellMatch, SelectedCell, ShowArgs, command_for, find_cell, score_style};
 use crate::cli::commands::needed::needed_of_cell;
@@ -269,7 +270,8 @@ impl Page<'_> {
         let Some(other) = &self.selected.other_book else { return };
         let score = other.overall.map_or("–".to_owned(), |score| format!("{score:.2}"));
         let of = &self.selected.row;
-        let command = command_for("show", [&of.fixture, &of.method, &of.probe], of.run);
+        let typed = CommandLine::current().without("open");
+        let command = command_for(typed, "show", [&of.fixture, &of.method, &of.probe], of.run);
         let line = match &other.open_book {
             Some(open) => say!(
                 "with a search: {score}, searches: {}   {command} --open",
@@ -370,7 +372,7 @@ impl Page<'_> {
         let keys = [("compress", row.keys.compress), ("answer", row.keys.answer), ("judge", row.keys.judge)];
         let keys: Vec<String> = keys.iter().map(|(stage, key)| format!("{stage} {}", key.0.short())).collect();
         let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &say!("keys: {}", "键：{}", keys.join(", "))));
-        let next = command_for("why", [&row.fixture, &row.method, &row.probe], row.run);
+        let next = command_for(CommandLine::current(), "why", [&row.fixture, &row.method, &row.probe], row.run);
         let _ = writeln!(text, "{}", self.console.labelled(TextStyle::Hint, word("next:", "下一步："), next));
     }
 }

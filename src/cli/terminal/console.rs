@@ -10,6 +10,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
+use crate::cli::command_line::with_project_flags;
 use crate::report::{StyledText, TextStyle, wrap_lines};
 use base::locale::word;
 use base::redaction::redact_bytes;
@@ -143,11 +144,12 @@ impl Console {
         let _ = write_bytes(&mut io::stderr().lock(), &line(&visible(text, self.colors)));
     }
 
-    /// `text` after a word in a style.
+    /// `text` after a word in a style. Its commands are those that the user can type.
     pub(crate) fn labelled(&self, style: TextStyle, label: &str, text: impl fmt::Display) -> String {
         // A wide colon is followed by no space.
         let gap = if label.ends_with('：') { "" } else { " " };
-        format!("{}{gap}{text}", self.paint(style, label))
+        let text = text.to_string();
+        format!("{}{gap}{}", self.paint(style, label), with_project_flags(&text))
     }
 
     /// Sentences after a word in a style, as [`Console::error_prose`] breaks them.

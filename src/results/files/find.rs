@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use jiff::Timestamp;
+
 use super::folder::{FolderError, ResultsFolder, list_entries, names, read_head};
 use super::label::Label;
 use super::label_folders::{INCOMPLETE, LabelFolders, LabelLockError, REPLACED, remove_folder};
@@ -155,16 +157,37 @@ pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
     Ok(sets)
 }
 
-/// The results whose run began last; of equals the last by name. Sets that cannot be read are skipped.
+/// The results whose run began last; of equals the last by name. A run that ended early, or that has not ended, counts
+/// only where no other has ended: it has a part of the cells. Sets that cannot be read are skipped.
 ///
 /// # Errors
 /// There are no results.
 pub fn newest(results: &Path) -> Result<ResultsFolder, FolderError> {
-    let started = labels(results)?.into_iter().filter_map(|label| {
+    let newest = runs(results)?.into_iter().max().ok_or_else(|| FolderError::Empty(results.to_owned()))?;
+    Ok(ResultsFolder::new(results, &newest.label))
+}
+
+/// The label whose run began last, if that run ended early or has not ended, so that [`newest`] passes it over where it
+/// can.
+pub fn newest_unfinished(results: &Path) -> Option<Label> {
+    let last = runs(results).ok()?.into_iter().max_by(|a, b| (a.began, &a.label).cmp(&(b.began, &b.label)))?;
+    (!last.has_ended).then_some(last.label)
+}
+
+/// The run of a label, in the order in which [`newest`] prefers them.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct LabelRun {
+    has_ended: bool,
+    began: Option<Timestamp>,
+    label: Label,
+}
+
+fn runs(results: &Path) -> Result<Vec<LabelRun>, FileError> {
+    let runs = labels(results)?.into_iter().filter_map(|label| {
         let path = ResultsFolder::new(results, &label).file(names::MANIFEST);
-        let text = files::read_text(&path).ok()?;
-        Some((moment(&read_head(&path, &text).ok()?.started), label))
+        let head = read_head(&path, &files::read_text(&path).ok()?).ok()?;
+        let has_ended = serde_json::from_value::<Outcome>(head.outcome).is_ok_and(Outcome::is_end);
+        Some(LabelRun { has_ended, began: moment(&head.started), label })
     });
-    let (_, label) = started.max().ok_or_else(|| FolderError::Empty(results.to_owned()))?;
-    Ok(ResultsFolder::new(results, &label))
+    Ok(runs.collect())
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::context_row::{ConstraintRow, ContextRow};
 use super::label::{Label, LabelError};
@@ -126,6 +127,9 @@ pub(crate) struct Head {
     version: String,
     #[serde(default)]
     pub(super) started: String,
+    /// Read later, because a newer format may have others.
+    #[serde(default)]
+    pub(super) outcome: Value,
 }
 
 impl ResultsFolder {

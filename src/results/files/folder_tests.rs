@@ -241,6 +241,24 @@ fn the_newest_label_is_the_one_that_began_last() {
 }
 
 #[test]
+fn the_newest_is_of_a_run_that_ended_where_there_is_one() {
+    let temp = tempfile::tempdir().unwrap();
+    let ended = |label: &str, started: &str, outcome: Outcome| {
+        with(temp.path(), label, started).write_manifest(&Manifest { outcome, ..manifest(label, started) }).unwrap();
+        (newest(temp.path()).unwrap().label(), newest_unfinished(temp.path()).map(|label| label.to_string()))
+    };
+    let found = |taken: &str, passed_over: Option<&str>| (taken.to_owned(), passed_over.map(str::to_owned));
+    assert_eq!(ended("a", "2026-01-01T00:00:00Z", Outcome::Budget), found("a", Some("a")), "there is no other");
+    assert_eq!(ended("b", "2026-01-02T00:00:00Z", Outcome::Complete), found("b", None));
+    assert_eq!(ended("c", "2026-01-03T00:00:00Z", Outcome::Interrupted), found("b", Some("c")));
+    assert_eq!(
+        ended("d", "2026-01-04T00:00:00Z", Outcome::Incomplete),
+        found("d", None),
+        "its failures are of interest"
+    );
+}
+
+#[test]
 fn a_manifest_survives_its_file_and_another_format_is_refused() {
     let temp = tempfile::tempdir().unwrap();
     let folder = with(temp.path(), "a", "t");

@@ -229,6 +229,13 @@ pub enum Outcome {
     Interrupted,
 }
 
+impl Outcome {
+    /// Whether the run came to its end, with or without failures.
+    pub(in crate::results) fn is_end(self) -> bool {
+        matches!(self, Outcome::Complete | Outcome::Incomplete)
+    }
+}
+
 /// What a stage did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageCounts {

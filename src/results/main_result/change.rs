@@ -11,8 +11,10 @@ use stats::{DifferenceTest, Verdict};
 
 pub(super) fn main_change(comparison: &Comparison, manifest: &Manifest) -> MainResult {
     let answerers = manifest.design.answerers.iter().map(|asked| asked.name.as_str());
-    let by_answerer: Vec<ComparedMethods<'_>> =
+    let mut by_answerer: Vec<ComparedMethods<'_>> =
         answerers.map(|answerer| ComparedMethods::new(comparison, Some(answerer))).collect();
+    // One that a side leaves out, as in `LABEL:METHOD/ANSWERER`, has no result, which is not the result "unchanged".
+    by_answerer.retain(|one| !one.methods.is_empty());
     let main = match by_answerer.as_slice() {
         [primary, _, ..] => primary.with_losses_elsewhere(),
         _ => return ComparedMethods::new(comparison, None).result(None),
@@ -242,4 +244,38 @@ fn text_note(text: &TextEdit) -> EditNote {
 /// The first line after this sign that is not blank.
 fn first_line(text: &TextEdit, sign: char) -> Option<&str> {
     text.diff.iter().filter_map(|line| line.strip_prefix(sign)).find(|line| !line.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::Digest;
+    use crate::judge::Dimension;
+    use crate::results::fakes::{design, model_info, row};
+    use crate::results::{ComparisonScope, ResultSet, Row, Side, compare};
+
+    /// The texts are not known, so an edit has no lines.
+    const NO_LINES: fn(&str, &Digest, &Digest) -> TextEdit = |path, _, _| TextEdit::unknown(path);
+
+    /// A set whose method two answerers read; only the second one's score is given.
+    fn set(label: &str, score: f64) -> ResultSet {
+        let mut design = design(&[("mine", "command")], &[("f1", 1)], 1);
+        design.answerers.push(model_info("second", "test/agent-2"));
+        design.methods[0].readers.push("second".into());
+        let first = row("f1", "mine", 1, &[(Dimension::Accuracy, 4.0)]);
+        let second = Row { answerer: "second".into(), ..row("f1", "mine", 1, &[(Dimension::Accuracy, score)]) };
+        ResultSet::gather(Manifest::begin(label, "t", design), [first, second].map(Ok)).unwrap()
+    }
+
+    #[test]
+    fn an_answerer_that_a_side_leaves_out_has_no_part_in_the_result() {
+        let (a, b) = (set("a", 2.0), set("b", 4.0));
+        let judged = Side { set: &a, method: Some("mine/second") };
+        let baseline = Side { set: &b, method: None };
+        let found = compare(judged, baseline, ComparisonScope::All, &NO_LINES).unwrap();
+        let result = main_change(&found, &a.manifest);
+        let MainResult::NoEvidence(change) = &result else { panic!("{result:?}") };
+        let names: Vec<&str> = change.methods.iter().map(|method| method.method.as_str()).collect();
+        assert_eq!((names, change.answerers), (vec!["mine/second"], None));
+    }
 }

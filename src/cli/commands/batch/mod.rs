@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::cli::args::Common;
+use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, age, count, left, money, right};
 use crate::cli::project::{open_snapshot, open_store, project_paths_of};
@@ -45,7 +46,8 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
         }
         BatchCommand::Cancel(names) => {
             let open = Journal::read(&open_snapshot(&cache)?)?.open;
-            for batch in named(&open, names)? {
+            let batches = named(&open, names)?;
+            for batch in &batches {
                 cancel(batch)?;
                 console.print(&say!(
                     "{}: to be cancelled; run again to collect what is done",
@@ -53,12 +55,13 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
                     batch.intent.nonce
                 ));
             }
+            console.json(&BTreeMap::from([("cancelled", nonces(&batches))]));
         }
         BatchCommand::Forget(names) => {
             let store = open_store(&cache, console)?;
             let open = Journal::read(&store)?.open;
-            let runtime = runtime()?;
-            for batch in named(&open, names)? {
+            let (runtime, batches) = (runtime()?, named(&open, names)?);
+            for batch in &batches {
                 let nonce = batch.intent.nonce;
                 runtime.block_on(ClosedBatch::without_lines(nonce, BatchClosing::Forgotten).write(&store))?;
                 let requests = count(batch.intent.lines.len(), Noun::Request);
@@ -68,6 +71,7 @@ pub(crate) fn run(common: &Common, command: &BatchCommand, console: &Console) ->
                 ));
             }
             store.close()?;
+            console.json(&BTreeMap::from([("forgotten", nonces(&batches))]));
         }
     }
     Ok(Exit::Done)
@@ -79,10 +83,14 @@ fn named<'b>(open: &'b [OpenBatch], names: &BatchNames) -> Result<Vec<&'b OpenBa
         let found = open.iter().find(|batch| batch.intent.nonce == *nonce);
         found.ok_or_else(|| {
             Failure::input(say!("no open batch is called {nonce}", "没有名为 {nonce} 的进行中批次"))
-                .hinted("compeval batch ls")
+                .hinted(CommandLine::current().of_project().command("batch ls"))
         })
     });
     named.collect()
+}
+
+fn nonces(batches: &[&OpenBatch]) -> Vec<String> {
+    batches.iter().map(|batch| batch.intent.nonce.to_string()).collect()
 }
 
 fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::action::{InputPart, Repetition, Stage};
+use crate::cli::command_line::with_project_flags;
 use crate::cli::failure::{Failure, import_failure};
 use crate::cli::format::{age, duration, left, money, short_tokens, size};
 use crate::cli::project::open_snapshot;
@@ -23,6 +24,12 @@ pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<Cac
         console.warn(word("cache:", "缓存："), notice);
     }
     Ok(snapshot)
+}
+
+/// What a command says of a cache without entries.
+pub(super) fn empty_cache() -> String {
+    with_project_flags(word("The cache is empty; `compeval run` fills it.", "缓存为空；`compeval run` 会填充它。"))
+        .into_owned()
 }
 
 /// Finds the entry whose key begins with `prefix`.

@@ -81,17 +81,16 @@ impl EntryFilter {
             (word("model", "模型"), &self.wanted.model, &names.models),
             (word("fixture", "样本"), &self.wanted.fixture, &names.fixtures),
         ];
-        let is_of_all = self.wanted.stage.is_none() && self.before.is_none();
+        let of = match (self.wanted.stage, self.before) {
+            (None, None) => "",
+            (Some(_), None) => word(" of this stage", "此阶段的"),
+            (None, Some(_)) => word(" of this age", "此时间的"),
+            (Some(_), Some(_)) => word(" of this stage and age", "此阶段与时间的"),
+        };
         let unknown = parts.into_iter().find_map(|(what, wanted, known)| {
             let wanted = wanted.as_ref().filter(|wanted| !known.iter().any(|name| is_named(wanted, name)))?;
             let hint = suggest(wanted, known.iter().map(String::as_str));
-            Some(match is_of_all {
-                true => say!("no entry has the {what} `{wanted}`; {hint}", "没有{what}为 `{wanted}` 的条目；{hint}"),
-                false => say!(
-                    "no entry of this stage and age has the {what} `{wanted}`; {hint}",
-                    "此阶段与时间的条目中没有{what}为 `{wanted}` 的；{hint}"
-                ),
-            })
+            Some(say!("no entry{of} has the {what} `{wanted}`; {hint}", "{of}条目中没有{what}为 `{wanted}` 的；{hint}"))
         });
         unknown.filter(|_| !names.fixtures.is_empty() || !names.models.is_empty())
     }
@@ -212,6 +211,23 @@ mod tests {
             sizes.map(|size| parse_size(size).unwrap()),
             [2_000_000_000, 500_000_000, 1500, 10, 1024, 2_000_000_000, 0]
         );
+    }
+
+    #[test]
+    fn advice_names_only_the_conditions_that_were_given() {
+        let names = EntryNames { models: ["mock/small-1".to_owned()].into(), ..EntryNames::default() };
+        let cases = [
+            (None, None, "no entry has"),
+            (Some(Stage::Judge), None, "no entry of this stage has"),
+            (None, Some("1h"), "no entry of this age has"),
+            (Some(Stage::Judge), Some("1h"), "no entry of this stage and age has"),
+        ];
+        for (stage, age, words) in cases {
+            let (model, older_than) = (Some("mock/small-2".to_owned()), age.map(str::to_owned));
+            let wanted = CacheFilter { stage, model, older_than, ..CacheFilter::default() };
+            let advice = EntryFilter::new(wanted).unwrap().advice(&names).unwrap();
+            assert!(advice.starts_with(&format!("{words} the model `mock/small-2`")), "{advice}");
+        }
     }
 
     #[test]

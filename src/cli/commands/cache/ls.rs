@@ -1,6 +1,6 @@
 //! `cache ls`: one line per entry, newest first, printed while the entries are read.
 
-use super::entry::{EntryJson, date_of, model_of, place_of};
+use super::entry::{EntryJson, date_of, empty_cache, model_of, place_of};
 use super::filter::{CacheFilter, EntryFilter, EntryNames};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, age, count, cut, display_width, left, money, right, short_tokens, size};
@@ -141,9 +141,7 @@ impl<'c> EntryList<'c> {
         self.flush();
         self.pages.end();
         match (self.entries, is_empty) {
-            (0, true) => self
-                .console
-                .note(word("The cache is empty; `compeval run` fills it.", "缓存为空；`compeval run` 会填充它。")),
+            (0, true) => self.console.note(&empty_cache()),
             (0, false) => {
                 self.console.note(&advice.unwrap_or_else(|| word("No entry matches.", "没有符合的条目。").to_owned()))
             }

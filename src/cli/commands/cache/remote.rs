@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::entry::snapshot;
 use crate::action::ActionKey;
+use crate::cli::command_line::CommandLine;
 use crate::cli::failure::{Exit, Failure, new_key};
 use crate::cli::format::{Noun, count, left, size};
 use crate::cli::project::{open_store, print_notices};
@@ -150,10 +151,11 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
     }
     if is_dry {
         let url = args.remote.as_ref().map(|url| format!(" {}", shell_word(url))).unwrap_or_default();
-        console.next(&say!(
-            "compeval cache prune --remote{url} --delete   (a pack goes 30 days after it was marked)",
-            "compeval cache prune --remote{url} --delete   （包在标记 30 天后删除）",
-        ));
+        let delete = CommandLine::current().of_project().command(&format!("cache prune --remote{url} --delete"));
+        // Whoever may only read may count.
+        let mode = if shared.is_written() { "" } else { "COMPEVAL_REMOTE_MODE=write " };
+        let when = word("(a pack goes 30 days after it was marked)", "（包在标记 30 天后删除）");
+        console.next(format_args!("{mode}{delete}   {when}"));
     }
     console.json(&json!({
         "labels": labels, "kept": kept, "marked": marked, "waiting": waiting, "deleted": deleted,
@@ -219,11 +221,8 @@ fn keys_of(results: &Path, label: &str) -> Result<Vec<ActionKey>, Failure> {
     if keys.is_empty() {
         let message =
             say!("the result set `{}` does not list its entries", "结果集 `{}` 没有列出其条目", manifest.label);
-        return Err(Failure::input(message).hinted(say!(
-            "run it again: compeval run --label {}",
-            "请重新运行：compeval run --label {}",
-            shell_word(&manifest.label)
-        )));
+        let run = CommandLine::current().of_project().with_label(&manifest.label).command("run");
+        return Err(Failure::input(message).hinted(say!("run it again: {run}", "请重新运行：{run}")));
     }
     Ok(keys.into_iter().collect())
 }

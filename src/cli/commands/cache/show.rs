@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::entry::{EntryJson, EntryOutput, fault_of, find_entry, output_of, place_of, provenance, status_word};
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::format::{display_width, left};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
@@ -37,8 +37,10 @@ pub(super) fn run(
     inputs: bool,
     console: &Console,
 ) -> Result<Exit, Failure> {
+    if raw && console.is_json {
+        return Err(not_as_json("--raw"));
+    }
     let record = find_entry(snapshot, prefix)?;
-
     if raw && let EntryStatus::Failed { .. } = record.status {
         let why = fault_of(&record).unwrap_or_default();
         let message = say!(

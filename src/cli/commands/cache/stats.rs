@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::entry::model_of;
+use super::entry::{empty_cache, model_of};
 use crate::action::{ActionKey, Digest};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, left, money, right, short, size};
@@ -205,7 +205,7 @@ fn not_paid(manifest: &Manifest, keys: &BTreeSet<ActionKey>, costs: &EntryCosts)
 
 fn describe(stats: &StatsJson, console: &Console) -> String {
     if stats.total.entries == 0 {
-        return word("The cache is empty; `compeval run` fills it.", "缓存为空；`compeval run` 会填充它。").to_owned();
+        return empty_cache();
     }
     let is_narrow = console.is_narrow();
 

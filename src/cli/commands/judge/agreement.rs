@@ -3,13 +3,16 @@
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::args::Common;
+use crate::cli::command_line::CommandLine;
+use crate::cli::commands::cell::chosen_results;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, count, dimension_name, percent};
 use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
-use crate::results::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges, find_results};
+use crate::results::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 use base::files::{system_words, write_whole};
 use base::locale::word;
 use base::say;
@@ -29,7 +32,7 @@ struct AgreementJson<'a> {
 pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
     let mut human = read_grades(&given(common, path))?;
     let results = project_paths_of(common)?.results;
-    let folder = find_results(&results, label, false)?;
+    let folder = chosen_results(&results, label, false, console)?;
     let manifest = folder.manifest()?;
     if human.is_blind() {
         let resolved = human.resolve(folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
@@ -65,22 +68,24 @@ fn read_grades(path: &Path) -> Result<HumanGrades, Failure> {
 /// Writes answers of the newest or the named result set for people to grade.
 pub(super) fn write_sheet(
     common: &Common,
-    path: &Path,
+    typed: &Path,
     label: Option<&str>,
     console: &Console,
 ) -> Result<Exit, Failure> {
     let results = project_paths_of(common)?.results;
-    let folder = find_results(&results, label, false)?;
+    let folder = chosen_results(&results, label, false, console)?;
     let manifest = folder.manifest()?;
     let sheet = blind_sheet(&manifest.design, folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
     let sheet = sheet.map_err(|error| Failure::error(chain(&error)))?;
-    let path = given(common, path);
+    let path = given(common, typed);
     write_whole(&path, &sheet)?;
     let file = path.display().to_string();
-    let [sheet, name] = [&file, &folder.label()].map(|name| shell_word(name));
+    let compare = CommandLine::current().of_project().with_label(&folder.label());
+    let compare = compare.command(&format!("judge agreement {}", shell_word(&typed.display().to_string())));
+    console.json(&json!({ "file": file, "label": folder.label(), "next": compare }));
     console.print(&say!(
-        "{file}: fill in the column `score` (0 to 5), then: compeval judge agreement {sheet} --label {name}",
-        "{file}：填写 `score` 列（0 至 5），然后：compeval judge agreement {sheet} --label {name}"
+        "{file}: fill in the column `score` (0 to 5), then: {compare}",
+        "{file}：填写 `score` 列（0 至 5），然后：{compare}"
     ));
     Ok(Exit::Done)
 }

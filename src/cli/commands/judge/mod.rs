@@ -25,9 +25,9 @@ pub(crate) enum JudgeCommand {
     )]
     Agreement {
         /// A sheet of --blind-sheet with scores, or a CSV file: fixture, point, method, run, probe, criterion, score
-        #[arg(required_unless_present = "blind_sheet")]
+        #[arg(value_name = "FILE", required_unless_present = "blind_sheet")]
         labels: Option<PathBuf>,
-        /// The result set [default: the newest]
+        /// The result set [default: the newest of a run that has ended]
         #[arg(long)]
         label: Option<String>,
         /// Write answers, without names, for people to grade

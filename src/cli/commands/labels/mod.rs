@@ -6,10 +6,11 @@ use std::path::Path;
 
 use clap::Subcommand;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::action::Digest;
 use crate::cli::args::Common;
+use crate::cli::command_line::{CommandLine, with_project_flags};
 use crate::cli::commands::report::refresh_result_index;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{display_width, left, right};
@@ -145,8 +146,8 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
 
 fn print(found: &[LabelJson], console: &Console) {
     if found.is_empty() {
-        return console
-            .note(word("There are no results; `compeval run` makes some.", "还没有结果；`compeval run` 可产生结果。"));
+        let none = word("There are no results; `compeval run` makes some.", "还没有结果；`compeval run` 可产生结果。");
+        return console.note(&with_project_flags(none));
     }
     let width = found.iter().map(|label| display_width(&label.label)).max().unwrap_or(0).max(5);
     let when = match console.is_narrow() {
@@ -223,13 +224,16 @@ fn remove(results: &Path, labels: &[String], console: &Console) -> Result<Exit, 
     if let Some(folder) = folders.iter().find(|folder| folder.is_protected()) {
         return Err(protected_error(&folder.label()));
     }
+    let mut removed = Vec::new();
     for folder in folders {
         remove_results(&folder).map_err(|error| match error {
             LabelWriterError::Protected(label) => protected_error(label.as_str()),
             error => error.into(),
         })?;
         console.inform(&say!("Removed {}.", "已删除 {}。", folder.label()));
+        removed.push(folder.label());
     }
+    console.json(&json!({ "removed": removed }));
     if let Err(error) = refresh_result_index(results) {
         console.warn(word("the page of all result sets is out of date:", "结果集总页已过时："), error);
     }
@@ -241,10 +245,11 @@ fn protected_error(label: &str) -> Failure {
         "the results `{label}` are protected; nothing was removed",
         "结果 `{label}` 受保护；没有删除任何内容"
     ))
-    .hinted(format!("compeval labels protect --off {}", shell_word(label)))
+    .hinted(CommandLine::current().of_project().command(&format!("labels protect --off {}", shell_word(label))))
 }
 
 fn protect(results: &Path, labels: &[String], on: bool, console: &Console) -> Result<Exit, Failure> {
+    let mut changed = Vec::new();
     for folder in open_all(results, labels)? {
         // A run under way would replace the set in spite of its protection.
         let _locks = lock_results(&folder)?;
@@ -253,6 +258,8 @@ fn protect(results: &Path, labels: &[String], on: bool, console: &Console) -> Re
             true => say!("{} is now protected.", "{} 现已受保护。", folder.label()),
             false => say!("{} is no longer protected.", "{} 不再受保护。", folder.label()),
         });
+        changed.push(folder.label());
     }
+    console.json(&json!({ "labels": changed, "protected": on }));
     Ok(Exit::Done)
 }

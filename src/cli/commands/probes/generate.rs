@@ -10,7 +10,9 @@ use super::draft::BankDraft;
 use super::report::{self, BankFile, GenerationReport};
 use crate::cli::args::{BudgetArgs, Common, SelectArgs};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::{ProjectOptions, limits_of, open_project, open_store, print_notices, project_paths_of};
+use crate::cli::project::{
+    ProjectOptions, limits_of, open_project, open_store, print_notices, project_paths_of, require_fixtures,
+};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::screen::RunLog;
 use crate::cli::terminal::Console;
@@ -42,6 +44,7 @@ pub(crate) struct GenerateArgs {
 pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Result<Exit, Failure> {
     let GenerateArgs { fixtures, model, force, budget } = args;
     let paths = project_paths_of(common)?;
+    require_fixtures(&paths, fixtures)?;
     let wanted = choose_fixtures(&paths, fixtures, *force, console)?;
     let select = SelectArgs { fixtures: wanted, model: model.clone(), ..SelectArgs::default() };
     let opening = ProjectOptions { without_banks: true, ..ProjectOptions::default() };

@@ -171,34 +171,37 @@ fn table_row(point: &PointDraft) -> Vec<String> {
     cells.iter().map(ToString::to_string).collect()
 }
 
-/// Why candidates were dropped, with counts.
-fn reasons(draft: &BankDraft) -> BTreeMap<&'static str, usize> {
+/// How many candidates were dropped for each reason, by its words in English, which JSON has, and in Chinese.
+fn reasons(draft: &BankDraft) -> BTreeMap<[&'static str; 2], usize> {
     let mut counts = BTreeMap::new();
     for point in &draft.points {
         for (_, why) in point.verified.iter().flat_map(|verified| &verified.dropped) {
             *counts.entry(reason(why)).or_default() += 1;
         }
         if point.unreadable > 0 {
-            *counts.entry(word("the entry is not a probe", "条目不是问题")).or_default() += point.unreadable;
+            *counts.entry(["the entry is not a probe", "条目不是问题"]).or_default() += point.unreadable;
         }
     }
     counts
 }
 
-fn reason(why: &RejectionReason) -> &'static str {
+fn reason(why: &RejectionReason) -> [&'static str; 2] {
     match why {
-        RejectionReason::NoQuestion => word("it has no question", "没有提问"),
-        RejectionReason::NoFacts => word("it has no expected fact", "没有预期事实"),
-        RejectionReason::NotInSpan(_) => word("a fact does not occur in the span", "事实不在片段中"),
-        RejectionReason::GivenAway(_) => word("the question contains a fact", "提问中含有事实"),
-        RejectionReason::Weak(_) => word("a fact is too short", "事实太短"),
-        RejectionReason::Repeated => word("it repeats another probe", "与另一问题重复"),
-        RejectionReason::Surplus => word("its type has enough probes", "该类问题已足够"),
+        RejectionReason::NoQuestion => ["it has no question", "没有提问"],
+        RejectionReason::NoFacts => ["it has no expected fact", "没有预期事实"],
+        RejectionReason::NotInSpan(_) => ["a fact does not occur in the span", "事实不在片段中"],
+        RejectionReason::GivenAway(_) => ["the question contains a fact", "提问中含有事实"],
+        RejectionReason::Weak(_) => ["a fact is too short", "事实太短"],
+        RejectionReason::Repeated => ["it repeats another probe", "与另一问题重复"],
+        RejectionReason::Surplus => ["its type has enough probes", "该类问题已足够"],
     }
 }
 
 fn dropped(draft: &BankDraft) -> String {
-    reasons(draft).into_iter().map(|(why, times)| say!("dropped {times}: {why}\n", "舍弃 {times}：{why}\n")).collect()
+    let lines = reasons(draft)
+        .into_iter()
+        .map(|([english, chinese], times)| say!("dropped {times}: {english}\n", "舍弃 {times}：{chinese}\n"));
+    lines.collect()
 }
 
 impl GenerationReport<'_> {
@@ -222,7 +225,7 @@ fn bank_json(path: &str, draft: &BankDraft) -> Value {
         "file": draft.is_written().then_some(path),
         "probes": draft.probes().count(),
         "points": draft.points.iter().map(point_json).collect::<Vec<_>>(),
-        "dropped": reasons(draft),
+        "dropped": reasons(draft).into_iter().map(|([english, _], times)| (english, times)).collect::<BTreeMap<_, _>>(),
         "guessable": draft.guessable(),
         "unchecked": draft.unchecked,
     })

@@ -16,6 +16,7 @@ use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{Baseline, PartRequest, Request};
 use crate::scheduler::BatchOptions;
+use base::locale::word;
 
 /// What is done with complete results beside the reports.
 #[derive(Clone, Debug, Default, Args)]
@@ -95,7 +96,7 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = MODELS)]
     pub(crate) allow_weak_judge: bool,
     /// Run at most this many actions at once
-    #[arg(short, long, value_name = "N", help_heading = LIMITS)]
+    #[arg(short, long, value_name = "N", value_parser = job_count, help_heading = LIMITS)]
     pub(crate) jobs: Option<usize>,
     /// Keep running: after each edit of a prompt, bank, rubric, pipeline or program, run what became stale;
     /// --max-cost and --max-requests apply to all these runs together
@@ -110,6 +111,12 @@ pub(crate) struct RunArgs {
     /// Print the plan and stop (same as `compeval plan`)
     #[arg(short = 'n', long, help_heading = LIMITS)]
     pub(crate) dry_run: bool,
+}
+
+/// The number in `--jobs N`.
+fn job_count(text: &str) -> Result<usize, String> {
+    let count = text.parse::<usize>().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| word("expected a number from 1", "应为 1 或以上的数字").to_owned())
 }
 
 impl RunArgs {

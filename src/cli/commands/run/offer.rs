@@ -26,7 +26,7 @@ pub(super) fn offer_project(common: &Common, console: &Console) -> Result<Option
     }
     match format_of_logs(&here) {
         Some(format) => offer_import(&here, format, console).map(Some),
-        None => offer_sample(&here, console),
+        None => offer_sample(common, &here, console),
     }
 }
 
@@ -85,7 +85,7 @@ fn remove_project(place: &Path, init: &[&str], console: &Console) {
 }
 
 /// Offers the sample project in this folder; then the run continues. A script gets the error of every command.
-fn offer_sample(here: &Path, console: &Console) -> Result<Option<Exit>, Failure> {
+fn offer_sample(common: &Common, here: &Path, console: &Console) -> Result<Option<Exit>, Failure> {
     if !console.is_interactive() {
         return Ok(None);
     }
@@ -99,12 +99,22 @@ fn offer_sample(here: &Path, console: &Console) -> Result<Option<Exit>, Failure>
     if !console.confirm(&question).map_err(unread)? {
         return Ok(None);
     }
-    let exit = run_each(&[&["init", &here.display().to_string(), "--quiet"]])?;
+    let exit = write_sample(common, here)?;
     Ok((exit != Exit::Done).then_some(exit))
 }
 
+/// Writes the sample project into a folder, in the language of this command.
+pub(super) fn write_sample(common: &Common, place: &Path) -> Result<Exit, Failure> {
+    let place = place.display().to_string();
+    let mut init = vec!["init", &place, "--quiet"];
+    if let Some(locale) = common.locale {
+        init.extend(["--locale", locale.pick("en", "zh")]);
+    }
+    run_each(&[init.as_slice()])
+}
+
 /// Runs this program once for each list of arguments, until one fails and has said why. Returns how that one ended.
-pub(super) fn run_each(commands: &[&[&str]]) -> Result<Exit, Failure> {
+fn run_each(commands: &[&[&str]]) -> Result<Exit, Failure> {
     let program = std::env::current_exe().map_err(unstarted)?;
     for words in commands {
         let exit = Exit::from_status(Command::new(&program).args(*words).status().map_err(unstarted)?);

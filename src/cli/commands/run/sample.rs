@@ -9,7 +9,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::pipeline::find_pipeline;
 
-use super::offer::{run_each, unstarted};
+use super::offer::{unstarted, write_sample};
 
 /// The folder of the sample.
 const FOLDER: &str = "compeval-sample";
@@ -20,7 +20,7 @@ pub(super) fn run_sample(common: &Common) -> Result<Exit, Failure> {
     let place = folder(common).join(FOLDER);
     let place: PathBuf = place.components().filter(|part| *part != std::path::Component::CurDir).collect();
     if !place.join("pipeline.toml").is_file() || find_pipeline(&place, None).is_err() {
-        let exit = run_each(&[&["init", &place.display().to_string(), "--quiet"]])?;
+        let exit = write_sample(common, &place)?;
         if exit != Exit::Done {
             return Ok(exit);
         }

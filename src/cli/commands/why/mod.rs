@@ -187,7 +187,7 @@ fn next(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>]) -> String {
         _ if subject.failure.is_some() => {
             CommandLine::current().of_project().with_label(&subject.manifest.label).command("plan")
         }
-        Some(probe) if !is_stale => command_for("show", [fixture, method, probe], *run),
+        Some(probe) if !is_stale => command_for(CommandLine::current(), "show", [fixture, method, probe], *run),
         _ => CommandLine::current().of_project().command("plan"),
     }
 }

@@ -10,7 +10,8 @@ use super::card::{Card, ReviewItem, SearchableFixture};
 use crate::action::Digest;
 use crate::cli::commands::fixture::file_text;
 use crate::cli::failure::{Exit, Failure};
-use crate::pipeline::{Problem, Problems, ProjectPaths, SourceFile, suggest};
+use crate::cli::project::require_fixtures;
+use crate::pipeline::{Problem, Problems, ProjectPaths, SourceFile};
 use crate::probe::{BankText, Probe};
 use base::fault::Fault;
 use base::files::{read_text, write_whole};
@@ -82,10 +83,7 @@ struct WrittenFile {
 impl Review {
     /// The open questions of `names`, or of all fixtures with a bank; with `all`, also those that were reviewed.
     pub(super) fn open(paths: ProjectPaths, names: &[String], all: bool) -> Result<Review, Failure> {
-        if let Some(unknown) = names.iter().find(|name| !paths.files.contains_key(*name)) {
-            let hint = suggest(unknown, paths.files.keys().map(String::as_str));
-            return Err(Failure::input(say!("there is no fixture `{unknown}`", "没有样本 `{unknown}`")).hinted(hint));
-        }
+        require_fixtures(&paths, names)?;
         if let Some(bare) = names.iter().find(|name| !paths.bank_of(name).is_file()) {
             return Err(
                 Failure::input(say!("the fixture `{bare}` has no bank", "样本 `{bare}` 没有题库")).hinted(generate())
