@@ -41,6 +41,15 @@ impl Context {
         originals.peek().is_some() && originals.all(|original| kept.any(|message| says_the_same(message, original)))
     }
 
+    /// Whether its text has the words and calls of all of `messages`, whatever the form.
+    pub fn says_all(&self, messages: &[Message]) -> bool {
+        let Some(text) = self.text() else { return false };
+        messages.iter().all(|message| {
+            let calls = message.tool_calls.iter().map(|call| call.function.arguments.as_str());
+            std::iter::once(message.content.trim()).chain(calls).all(|part| text.contains(part))
+        })
+    }
+
     /// The readable text, as it goes into prompts and is counted: one summary as it is, several messages as a
     /// transcript. `None` if only the provider can read it.
     pub fn text(&self) -> Option<Arc<str>> {
@@ -147,6 +156,8 @@ mod tests {
         assert!(!holds(vec![history[0].clone(), spaced, Message::result("c", "te…")]), "a shortened result");
         assert!(!holds(history[..2].to_vec()));
         assert!(!Context::summary("go").has_all(&[]), "nothing was to be compressed");
+        assert!(Context::summary(r#"go {"path":"a"} text"#).says_all(&history), "as one text");
+        assert!(!Context::summary("go, text").says_all(&history), "without a call");
     }
 
     #[test]

@@ -30,6 +30,15 @@ pub enum Warning {
         )
     )]
     NotCompressed,
+    /// A program says that it compressed nothing, and its context lacks some of the history.
+    #[error(
+        "{}",
+        word(
+            "the program says `compressed: false`, but its context lacks some of the history: it is scored as usual",
+            "程序声明 `compressed: false`，但其上下文缺少部分历史：照常评分"
+        )
+    )]
+    NotWhole,
     /// A compressed context that takes more room than what it replaces.
     #[error("{}", say!("the context has {context} tokens and replaces {replaced}: it is larger than the history", "上下文有 {context} 个词元，替代 {replaced} 个：比历史还大"))]
     Larger { context: u64, replaced: u64 },

@@ -35,7 +35,7 @@ pub struct Compressed {
     pub summary: Option<Arc<str>>,
     /// What a program says it used; a model's usage is in its reply.
     pub usage: Option<ProgramUsage>,
-    /// Whether nothing was compressed: the context has all that it replaces.
+    /// Whether nothing was compressed: the context has all that it replaces. Of a program, what it says.
     pub is_unchanged: bool,
     /// What an answerer searches in place of the messages that were replaced, if a program returned any.
     pub archive: Option<Vec<Message>>,

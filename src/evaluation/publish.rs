@@ -64,7 +64,7 @@ pub fn publish<C: Lookup + ChunkCache + Sync>(
             };
             let mut summary = summarize(&set, comparison);
             summary.headline = Some(headline(&summary, &set.manifest));
-            summary.worst = worst(folder, set.design(), rows)?;
+            summary.worst = worst(folder, &set, rows)?;
             Ok::<_, EvaluationError>((set, summary, refused))
         },
     );
@@ -118,10 +118,11 @@ fn write_summary(
 }
 
 /// The worst probes. Only their rows are read with their texts.
-fn worst(folder: &ResultsFolder, design: &Design, rows: Option<&[ListedRow]>) -> Result<Vec<WorstProbe>, SetError> {
+fn worst(folder: &ResultsFolder, set: &ResultSet, rows: Option<&[ListedRow]>) -> Result<Vec<WorstProbe>, SetError> {
+    let (design, apart) = (set.design(), set.contexts_apart());
     let places = match rows {
-        Some(rows) => worst_rows(design, rows.iter().map(|listed| Ok::<_, SetError>(&listed.row)), WORST)?,
-        None => worst_rows(design, folder.rows()?.scored(), WORST)?,
+        Some(rows) => worst_rows(design, rows.iter().map(|listed| Ok::<_, SetError>(&listed.row)), &apart, WORST)?,
+        None => worst_rows(design, folder.rows()?.scored(), &apart, WORST)?,
     };
     let rows = folder.rows_in(&places.iter().map(|(at, _)| *at).collect())?;
     Ok(places.iter().filter_map(|(at, score)| Some(WorstProbe::new(design, rows.get(at)?, *score))).collect())

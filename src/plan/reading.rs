@@ -16,7 +16,7 @@ use base::locale::word;
 use base::say;
 
 /// The version of the reading rules. Raised when a body would be read to another output.
-pub const PARSER_VERSION: u16 = 7;
+pub const PARSER_VERSION: u16 = 8;
 
 #[derive(Clone, Debug)]
 pub enum Output {
@@ -177,14 +177,23 @@ fn read_context(
     }
     if matches!(method.strategy, Strategy::Command(_)) {
         let replaced = task.texts.prefix_messages(task.cell.point);
-        // Programs that compress nothing below some size seldom say so.
-        if !compressed.is_unchanged && compressed.context.has_all(replaced) {
-            compressed.is_unchanged = true;
+        let is_whole = is_whole(&compressed, replaced);
+        if is_whole {
             compressed.warnings.push(Warning::NotCompressed);
+        } else if compressed.is_unchanged {
+            compressed.warnings.push(Warning::NotWhole);
         }
+        compressed.is_unchanged = is_whole;
         compressed.warnings.extend(larger(replaced, &compressed.context));
     }
     Ok(Output::Context(Box::new(compressed)))
+}
+
+/// Whether a program's context has all that it replaces. Programs that compress nothing below some size seldom say so.
+/// If one says so, messages may be joined or have other roles. Its word alone is not enough: contexts in which nothing
+/// was compressed are in no figure, so a lost history would not be seen.
+fn is_whole(compressed: &Compressed, replaced: &[Message]) -> bool {
+    compressed.context.has_all(replaced) || compressed.is_unchanged && compressed.context.says_all(replaced)
 }
 
 /// The warning about a context that is larger than the messages it replaces.

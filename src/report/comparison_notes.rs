@@ -173,7 +173,8 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
         (tr.only_baseline, &fixtures.only_baseline),
     ];
     notes.extend(lists.into_iter().filter_map(|(pattern, entries)| list(pattern, entries, String::clone, tr)));
-    if let Some(contexts) = compared.differences.contexts.filter(|found| found.compared > 0 && fixtures.tested() > 0) {
+    let contexts = compared.differences.contexts.filter(|found| found.compared > 0);
+    if let Some(contexts) = contexts.filter(|_| compared.has_changed_figures()) {
         notes.push(fill(tr.same_contexts, &[&contexts.same.to_string(), &contexts.compared.to_string()]));
     }
     let (better, worse): (Vec<&Flip>, Vec<&Flip>) =
@@ -259,6 +260,11 @@ pub(super) fn comparison_changes(comparison: &Comparison, tr: &Translation) -> V
     primary.into_iter().chain(changed).chain(unchanged).collect()
 }
 
+/// Whether both sides have grades; otherwise contexts are compared.
+pub(super) fn has_grades(comparison: &Comparison) -> bool {
+    comparison.methods.values().any(|compared| compared.fixtures.compared() > 0)
+}
+
 /// The methods of which nothing changed.
 pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<String> {
     let names: Vec<&str> = comparison
@@ -267,8 +273,7 @@ pub(super) fn unchanged(comparison: &Comparison, tr: &Translation) -> Option<Str
         .filter(|(_, compared)| !compared.is_changed() && compared.has_common_part())
         .map(|(name, _)| name.as_str())
         .collect();
-    let has_grades = comparison.methods.iter().any(|(_, compared)| compared.fixtures.compared() > 0);
-    let word = if has_grades { tr.unchanged } else { tr.unchanged_contexts };
+    let word = if has_grades(comparison) { tr.unchanged } else { tr.unchanged_contexts };
     let colon = tr.locale.pick(": ", "：");
     (!names.is_empty()).then(|| format!("{word}{colon}{}", names.join(", ")))
 }

@@ -1,5 +1,7 @@
 //! The first sentence of every report, in both languages.
 
+use super::comparison_notes::has_grades;
+use super::notes::has_answers;
 use super::numbers::signed;
 use super::translation::{Translation, translation};
 use crate::judge::Dimension;
@@ -9,13 +11,23 @@ use crate::results::{
 };
 use base::locale::Locale;
 use base::text::{grouped, shortened};
+use stats::thresholds::SPAN_WARNING;
 use stats::{Interval, NoEvidenceReason, Verdict};
 
 /// The main result of a set, with the sentence that states it.
 pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
     let locale = manifest.design.locale.of_report();
-    let result = main_result(summary, manifest);
-    Headline { text: sentence(&result, translation(locale)), result, locale }
+    let (result, tr) = (main_result(summary, manifest), translation(locale));
+    let text = match &result {
+        MainResult::Incomplete { judged, expected, .. } if !has_answers(&manifest.design) => {
+            incomplete_contexts([*judged, *expected], tr)
+        }
+        MainResult::Unchanged(change) if !summary.comparison.as_ref().is_some_and(has_grades) => {
+            unchanged(change, ["contexts", "上下文"], tr)
+        }
+        _ => sentence(&result, tr),
+    };
+    Headline { text, result, locale }
 }
 
 /// The verdict that decides the colour and the mark of a result.
@@ -30,6 +42,10 @@ pub(super) fn verdict_of(result: &MainResult) -> Option<Verdict> {
 fn sentence(result: &MainResult, tr: &Translation) -> String {
     match result {
         MainResult::Incomplete { judged, failed, expected } => incomplete([*judged, *failed, *expected], tr),
+        MainResult::Unscaled { difference } if *difference >= SPAN_WARNING => tr.locale.pick(
+            format!("Too few probes: full is {} points above none, which may be chance.", signed(*difference)),
+            format!("问题太少：full 比 none 高 {} 分，可能只是偶然。", signed(*difference)),
+        ),
         MainResult::Unscaled { difference } => tr.locale.pick(
             format!("Nothing is measured: full and none are only {} points apart.", signed(*difference)),
             format!("测不出什么：full 与 none 只相差 {} 分。", signed(*difference)),
@@ -65,15 +81,17 @@ fn sentence(result: &MainResult, tr: &Translation) -> String {
         MainResult::NoEvidence(change) => {
             change_sentence(tr.locale.pick("No evidence of a change", "没有证据表明有变化"), change, tr)
         }
-        MainResult::Unchanged(change) => change_sentence(
-            &tr.locale.pick(
-                format!("Unchanged: the same answers and grades as {}", change.baseline),
-                format!("无变化：答案与评分和 {} 相同", change.baseline),
-            ),
-            &MainChange { unchanged: 0, tokens: None, ..change.clone() },
-            tr,
-        ),
+        MainResult::Unchanged(change) => unchanged(change, ["answers and grades", "答案与评分"], tr),
     }
+}
+
+/// The sentence on a comparison in which this is the same on both sides, in English and in Chinese.
+fn unchanged(change: &MainChange, [english, chinese]: [&str; 2], tr: &Translation) -> String {
+    let word = tr.locale.pick(
+        format!("Unchanged: the same {english} as {}", change.baseline),
+        format!("无变化：{chinese}和 {} 相同", change.baseline),
+    );
+    change_sentence(&word, &MainChange { unchanged: 0, tokens: None, ..change.clone() }, tr)
 }
 
 /// The growth in tokens from which the sentence on an improvement also names the growth.
@@ -92,6 +110,15 @@ fn incomplete(cells: [u64; 3], tr: &Translation) -> String {
     tr.locale.pick(
         format!("Incomplete: {judged} of {expected} cells are graded and {failed} failed, so nothing is concluded."),
         format!("不完整：{expected} 个单元中 {judged} 个已评分，{failed} 个失败，因此不下结论。"),
+    )
+}
+
+/// The sentence on a set in which nothing is answered, with this many contexts made and expected.
+fn incomplete_contexts(contexts: [u64; 2], tr: &Translation) -> String {
+    let [made, expected] = contexts.map(grouped);
+    tr.locale.pick(
+        format!("Incomplete: {made} of {expected} contexts were made, so nothing is concluded."),
+        format!("不完整：{expected} 个上下文中已生成 {made} 个，因此不下结论。"),
     )
 }
 
@@ -150,8 +177,15 @@ fn level_sentence(levels: &MainLevels, measure: Measure, tr: &Translation) -> St
     };
     let tokens = best.tokens.map(percent);
     let mut text = tr.locale.pick(english_level(name, &value, measure), chinese_level(name, &value, measure));
+    let whole = match measure {
+        Measure::Retention => ["its", "其"],
+        Measure::Score | Measure::Lift => ["the transcript's", "完整记录的"],
+    };
     text += &tokens
-        .map(|part| tr.locale.pick(format!(" with {part} of its tokens"), format!("，词元为其 {part}")))
+        .map(|part| {
+            let [english, chinese] = whole;
+            tr.locale.pick(format!(" with {part} of {english} tokens"), format!("，词元为{chinese} {part}"))
+        })
         .unwrap_or_default();
     if interval.is_none() {
         text += &match (measure, *fixtures) {
@@ -160,8 +194,8 @@ fn level_sentence(levels: &MainLevels, measure: Measure, tr: &Translation) -> St
                 tr.locale.pick(" on one fixture, which shows no order", "，只有一个样本，不能排序").to_owned()
             }
             (_, several) => tr.locale.pick(
-                format!(", the same on {several} fixtures, which shows no order"),
-                format!("，{several} 个样本都相同，不能排序"),
+                format!(", the same on {several} fixtures, so without an interval"),
+                format!("，{several} 个样本都相同，因此没有区间"),
             ),
         };
     }
@@ -274,7 +308,8 @@ fn confirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
     })
 }
 
-/// `` the constraint `no new dependency` of anchored may be lost: no model judged it ``: only a warning.
+/// `` the constraint `no new dependency` of anchored may be lost: no model judged it ``: only a warning. So is a loss of
+/// which the grades do not say whether it is one.
 fn unconfirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
     let losses: Vec<&ConstraintLoss> = change.constraints_lost.iter().filter(|loss| !loss.is_confirmed).collect();
     let (first, more) = losses.split_first()?;
@@ -283,9 +318,13 @@ fn unconfirmed_losses(change: &MainChange, tr: &Translation) -> Option<String> {
         0 => (String::new(), String::from(" ")),
         more => (format!(" and {more} more"), format!(" 等 {} 条", more + 1)),
     };
+    let why = match first.is_graded {
+        true => tr.locale.pick("the grades do not say", "评分无法说明"),
+        false => tr.locale.pick("no model judged it", "没有模型评审过"),
+    };
     Some(tr.locale.pick(
-        format!("the constraint {constraint} of {method}{english} may be lost: no model judged it"),
-        format!("{method} 的约束 {constraint}{chinese}可能已丢失：没有模型评审过"),
+        format!("the constraint {constraint} of {method}{english} may be lost: {why}"),
+        format!("{method} 的约束 {constraint}{chinese}可能已丢失：{why}"),
     ))
 }
 
@@ -300,8 +339,16 @@ fn mean_phrase(mean: &MethodChange, tr: &Translation) -> String {
     format!("{name} {}{}", signed(mean.difference), figures(mean, tr))
 }
 
-/// ` (95%: 0.49 to 1.01; 1 try)`: the interval, and the number of tries of an improvement.
+/// ` (95%: 0.49 to 1.01; 1 try) on 3 of 8 fixtures`: the interval, the number of tries of an improvement, and the
+/// fixtures that changed, if some did not.
 fn figures(change: &MethodChange, tr: &Translation) -> String {
+    let (some, all) = (change.fixtures, change.fixtures + change.unchanged);
+    let fixtures = (some > 0 && some < all)
+        .then(|| tr.locale.pick(format!(" on {some} of {all} fixtures"), format!("（{all} 个样本中的 {some} 个）")));
+    interval_and_tries(change, tr) + &fixtures.unwrap_or_default()
+}
+
+fn interval_and_tries(change: &MethodChange, tr: &Translation) -> String {
     let interval = change.ci95.map(|ci| {
         let (low, high) = (signed(ci.low()), signed(ci.high()));
         tr.locale.pick(format!("95%: {low} to {high}"), format!("95%：{low} 至 {high}"))

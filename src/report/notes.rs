@@ -194,6 +194,7 @@ fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Op
         NarrowScaleCause::Judge => tr.narrow_by_judge,
         NarrowScaleCause::Bank => tr.narrow_by_bank,
         NarrowScaleCause::Answerer => tr.narrow_by_answerer,
+        NarrowScaleCause::FewProbes => tr.narrow_by_chance,
     };
     let bound = scale.lower_bound.map(|bound| format!(" (≥ {})", signed(bound))).unwrap_or_default();
     Some(fill(tr.narrow_scale, &[&signed(difference), &scale.probes.to_string(), &bound, cause]))
@@ -247,7 +248,8 @@ pub(super) fn confounds(summary: &Summary, design: &Design, tr: &Translation) ->
     if !deterministic.is_empty() {
         notes.push(fill(tr.deterministic, &[&deterministic.join(", ")]));
     }
-    if summary.methods.iter().any(|(_, method)| method.retention.has_narrow_span()) {
+    // Where answers with a search are tested, a narrow span is the archive's: another sentence says so.
+    if summary.primary.is_closed() && summary.methods.values().any(|method| method.retention.has_narrow_span()) {
         notes.push(tr.narrow_span.to_owned());
     }
     notes.extend(variance(summary, tr));

@@ -59,7 +59,7 @@ fn compared(manifest_a: Manifest) -> Summary {
 }
 
 fn report(manifest: &Manifest, rows: Vec<Row>, reference: bool) -> String {
-    let places = worst_rows(&manifest.design, rows.iter().map(Ok::<&Row, SetError>), 2).unwrap();
+    let places = worst_rows(&manifest.design, rows.iter().map(Ok::<&Row, SetError>), &ContextPlaces::new(), 2).unwrap();
     let worst = places.into_iter().map(|(at, score)| WorstProbe::new(&manifest.design, &rows[at], score)).collect();
     markdown(&Summary { worst, ..compared(manifest.clone()) }, manifest, reference)
 }
@@ -310,6 +310,17 @@ fn a_dimension_that_alone_regressed_is_the_sentence() {
 }
 
 #[test]
+fn the_sentence_says_on_how_many_fixtures_a_method_changed() {
+    let (mut partly, before) = (all_rows(3.1), all_rows(2.6));
+    for (row, earlier) in partly.iter_mut().zip(&before).filter(|(row, _)| row.fixture == "proxy") {
+        *row = earlier.clone();
+    }
+    let english = sentence_of(&partly, &before, |_| ());
+    assert!(english.contains(": anchored +0.") && english.contains(") on 3 of 4 fixtures"), "{english}");
+    assert!(!sentence_of(&all_rows(3.1), &before, |_| ()).contains("fixtures"));
+}
+
+#[test]
 fn an_improvement_that_takes_more_tokens_says_so() {
     let longer = [rows("anchored", 3.1, 3_150), rows("full", 4.2, 40_000), rows("none", 0.6, 0)].concat();
     let (a, b) = (of_many(manifest("after"), &longer), of_many(manifest("before"), &all_rows(2.6)));
@@ -338,12 +349,51 @@ fn the_sentence_of_one_set_claims_no_order_between_overlapping_intervals() {
 }
 
 #[test]
+fn a_method_with_the_same_score_everywhere_is_ordered_by_it() {
+    let methods = [("anchored", "anchored-iterative"), ("junk", "command")];
+    let manifest = Manifest::begin("first", "t", design(&methods, &FIXTURES.map(|name| (name, 1)), 3));
+    let mut junk = rows("junk", 0.6, 10);
+    junk.iter_mut().flat_map(|row| row.dimensions.values_mut()).for_each(|score| *score = 0.0);
+    let all = [rows("anchored", 3.1, 1_800), junk].concat();
+    let text = sentence(&manifest, &summarize(&set(manifest.clone(), all), None));
+    assert!(text.starts_with("anchored scores ") && text.contains(" of the transcript's tokens; "), "{text}");
+    assert!(text.ends_with("; junk is lower (0.00)."), "{text}");
+}
+
+#[test]
 fn an_incomplete_set_says_only_that() {
     let mut manifest = manifest("after");
     let half: Vec<Row> = all_rows(3.1).into_iter().filter(|row| row.run == 1).collect();
     let text = sentence(&manifest, &summarize(&set(manifest.clone(), half), None));
     assert_eq!(text, "Incomplete: 12 of 36 cells are graded and 0 failed, so nothing is concluded.");
     manifest.outcome = Outcome::Budget;
-    let whole = summarize(&set(manifest.clone(), all_rows(3.1)), None);
+    let mut whole = summarize(&set(manifest.clone(), all_rows(3.1)), None);
     assert!(sentence(&manifest, &whole).starts_with("Incomplete: 36 of 36"));
+    // Where nothing is answered, contexts are counted.
+    manifest.outcome = Outcome::Incomplete;
+    manifest.design.answerers.clear();
+    for method in whole.methods.values_mut() {
+        (method.compression.contexts, method.compression.expected) = (5, 6);
+    }
+    let contexts = "Incomplete: 15 of 18 contexts were made, so nothing is concluded.";
+    assert_eq!(sentence(&manifest, &whole), contexts);
+}
+
+#[test]
+fn a_comparison_without_grades_says_that_contexts_are_the_same() {
+    let (manifest, mut summary) = comparison_of(&all_rows(3.1), &all_rows(3.1), |_| ());
+    assert_eq!(sentence(&manifest, &summary), "Unchanged: the same answers and grades as before.");
+    for compared in summary.comparison.as_mut().unwrap().methods.values_mut() {
+        compared.fixtures = FixtureChanges::default();
+    }
+    assert_eq!(sentence(&manifest, &summary), "Unchanged: the same contexts as before.");
+}
+
+#[test]
+fn methods_that_hardly_differ_have_no_order() {
+    let methods = [("anchored", "anchored-iterative"), ("mask", "mask")];
+    let manifest = Manifest::begin("first", "t", design(&methods, &FIXTURES.map(|name| (name, 1)), 3));
+    let all = [rows("anchored", 3.1, 1_800), rows("mask", 3.1, 1_800)].concat();
+    let table = summary_table(&summarize(&set(manifest.clone(), all), None), &manifest, 400).plain();
+    assert!(table.contains("Methods hardly differ") && !table.contains("order of methods"), "{table}");
 }

@@ -444,9 +444,9 @@ texts! {
         "ceiling and floor: not checked, because there are no grades of both a `full` and a `none` method.",
         "上限与下限：未检查，因为没有同时对 `full` 与 `none` 方法评分。";
     narrow_scale:
-        "ceiling and floor are too close: full − none is {} over {} probes{}; at least 1.0 and a lower bound above 0 \
-         are needed. Figures between them mean little. {}",
-        "上限与下限过于接近：full − none 为 {}（{} 个问题{}）；至少需要 1.0，且下界须大于 0。其间的数字意义不大。{}";
+        "ceiling and floor are not clearly apart: full − none is {} over {} probes{}; at least 1.0 and a lower bound \
+         above 0 are needed. Figures between them mean little. {}",
+        "上限与下限没有明显分开：full − none 为 {}（{} 个问题{}）；至少需要 1.0，且下界须大于 0。其间的数字意义不大。{}";
     narrow_by_judge:
         "The answers of full have the facts and those of none do not, so suspect the judge.",
         "事实出现在 full 的回答中而不在 none 的回答中：请怀疑评审。";
@@ -457,6 +457,8 @@ texts! {
         "The answers of neither have the facts, so suspect the answerer: it does not find them in the whole \
          transcript.",
         "事实在两者的回答中都没有出现：请怀疑作答模型，它在完整记录中也找不到。";
+    narrow_by_chance:
+        "The mean may be chance: ask more probes.", "这一均值可能只是偶然：请增加问题。";
     low_alpha:
         "judges agree poorly (alpha {}): do not rely on small differences.",
         "评审之间一致性差（alpha {}）：微小差异须谨慎看待。";

@@ -21,13 +21,13 @@ pub struct Headline {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "values", rename_all = "snake_case")]
 pub enum MainResult {
-    /// Too many cells are missing to say more.
+    /// Too many cells are missing to say more; where nothing is answered, contexts.
     Incomplete {
-        /// Cells with a grade.
+        /// Cells with a grade, or contexts.
         judged: u64,
-        /// Cells that failed.
+        /// Cells that failed, or compressions.
         failed: u64,
-        /// Cells that the design asks for.
+        /// Cells or contexts that the design asks for.
         expected: u64,
     },
     /// Ceiling and floor are too close together for a figure between them to mean anything.
@@ -54,7 +54,7 @@ pub enum MainResult {
     Mixed(MainChange),
     /// Something changed, if only what fails or is answered, but neither an improvement nor a regression was shown.
     NoEvidence(MainChange),
-    /// The same answers with the same grades.
+    /// The same answers with the same grades; where nothing is answered, the same contexts.
     Unchanged(MainChange),
 }
 
@@ -65,7 +65,7 @@ pub struct MethodLevel {
     pub method: String,
     /// Its retention, score or lift.
     pub value: f64,
-    /// 95% interval; null on one fixture.
+    /// 95% interval; null on one fixture, and where all fixtures have the same value.
     pub ci95: Option<Interval>,
     /// Tokens of a context as a share of those it replaces.
     pub tokens: Option<f64>,
@@ -76,7 +76,7 @@ pub struct MethodLevel {
 pub struct MainLevels {
     /// The method with the highest figure.
     pub best: MethodLevel,
-    /// Methods whose interval overlaps that of the best one, so that their order is not known. Highest first.
+    /// Methods that are not clearly below the best one, because intervals overlap or there are none. Highest first.
     pub indistinguishable: Vec<MethodLevel>,
     /// Methods below the best one, highest first.
     pub lower: Vec<MethodLevel>,
@@ -136,6 +136,12 @@ pub struct MethodChange {
     pub difference: f64,
     /// 95% interval of the difference; null on one fixture.
     pub ci95: Option<Interval>,
+    /// The fixtures that changed, of which this is the difference.
+    #[serde(default)]
+    pub fixtures: usize,
+    /// Fixtures that did not change.
+    #[serde(default)]
+    pub unchanged: usize,
     /// What the difference shows.
     pub verdict: Verdict,
     /// Why it shows nothing, if it does.
@@ -154,7 +160,10 @@ pub struct ConstraintLoss {
     pub method: String,
     /// The constraint.
     pub fact: String,
-    /// Whether a judge found it in no answer, so that the gate fails; otherwise no model judged it.
+    /// Whether a model graded the answers.
+    #[serde(default)]
+    pub is_graded: bool,
+    /// Whether its grades show that no answer has it, so that the gate fails.
     pub is_confirmed: bool,
 }
 

@@ -85,7 +85,7 @@ pub use headline::{
 pub use human::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 pub use main_result::{QuestionChange, first_questions, main_result};
 pub use result_set::level::{NEEDED_RECALL, OVERALL, ScoreEstimate, ScoreEstimates};
-pub use result_set::{MethodVariant, ProbeAt, ResultSet, SetError, variant_designs};
+pub use result_set::{ContextPlaces, MethodVariant, ProbeAt, ResultSet, SetError, variant_designs};
 pub use run_files::{RunFile, run_files};
 pub use summary::{Cycle, Lowest, MethodSummary, Summary, Weakest, summarize};
 pub use worst::{WorstProbe, worst_rows};

@@ -220,6 +220,25 @@ fn a_panel_is_its_medians_and_its_agreement_is_told() {
 }
 
 #[test]
+fn an_answer_that_a_judge_of_the_panel_did_not_grade_has_no_score() {
+    let mut panel = manifest(&[("mine", "extract")], &[("f1", 2)], 1);
+    panel.design.judges.push(model_info("harsh", "test/harsh"));
+    let graded = |judge: &str, probe: &str, points: u8| {
+        let criteria = CriterionScore::new("accuracy_factual".into(), points, "").into_iter().collect();
+        let row = row("f1", "mine", 1, &[(ACCURACY, f64::from(points))]);
+        Row { judge: judge.into(), criteria, ..at(probe, row) }
+    };
+    let rows = vec![graded("judge", "p1", 4), graded("harsh", "p1", 2), graded("judge", "p2", 4)];
+    let found = summary(panel.clone(), rows);
+    let mine = found.methods.get("mine").unwrap();
+    assert_eq!(mine.dimensions.get("accuracy").unwrap().median, Some(3.0), "the lenient judge alone graded p2");
+    assert_eq!((mine.cells.judged, mine.cells.missing), (3, 1));
+    let alone = summary(panel, vec![graded("judge", "p1", 4), graded("judge", "p2", 2)]);
+    let median = alone.methods.get("mine").unwrap().dimensions.get("accuracy").unwrap().median;
+    assert_eq!(median, Some(3.0), "a judge that graded nothing is not of the panel");
+}
+
+#[test]
 fn criteria_may_stand_in_any_order() {
     let mut panel = manifest(&[("mine", "extract")], &[("f1", 1)], 1);
     panel.design.judges.push(model_info("b", "test/b"));
@@ -317,7 +336,7 @@ fn the_worst_probes_come_with_the_judges_words_in_any_order_of_rows() {
     ];
     let design = manifest(&[("mine", "extract"), ("nothing", "none")], &[("f1", 1), ("f2", 1)], 2).design;
     let found = |rows: Vec<Row>| -> Vec<WorstProbe> {
-        let places = worst_rows(&design, rows.iter().map(Ok::<&Row, SetError>), 1).unwrap();
+        let places = worst_rows(&design, rows.iter().map(Ok::<&Row, SetError>), &ContextPlaces::new(), 1).unwrap();
         places.into_iter().map(|(at, score)| WorstProbe::new(&design, &rows[at], score)).collect()
     };
     let first = found(rows.clone());

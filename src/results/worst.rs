@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::files::design::Design;
 use super::files::row::Row;
+use super::result_set::ContextPlaces;
 use crate::judge::{CriterionId, Score};
 
 /// A probe on which a method does badly.
@@ -54,15 +55,16 @@ impl ProbeScores {
 type GradeId = (u32, u32, u32, usize);
 
 /// The `count` probes on which methods do worst; of equals the first by name. Ceiling and floor are left out, and so
-/// are perfect scores. Each entry is the place of the row with the worst grade, counted from 0, and the probe's score;
-/// [`WorstProbe::new`] adds the rest. Rows may come in any order. A row with a name that the design does not know is
-/// skipped. Memory grows with methods × probes, and with the number of rows.
+/// are perfect scores and answers from the contexts `apart`. Each entry is the place of the row with the worst grade,
+/// counted from 0, and the probe's score; [`WorstProbe::new`] adds the rest. Rows may come in any order. A row with a
+/// name that the design does not know is skipped. Memory grows with methods × probes, and with the number of rows.
 ///
 /// # Errors
 /// The first row that is an error.
 pub fn worst_rows<T, E>(
     design: &Design,
     rows: impl IntoIterator<Item = Result<impl Borrow<Row<T>>, E>>,
+    apart: &ContextPlaces<'_>,
     count: usize,
 ) -> Result<Vec<(usize, f64)>, E> {
     let order = NameOrder::from_design(design);
@@ -70,7 +72,8 @@ pub fn worst_rows<T, E>(
     for (at, row) in rows.into_iter().enumerate() {
         let row = row?;
         let row: &Row<T> = row.borrow();
-        let tested = Some(row).filter(|row| design.is_tested(row));
+        let is_apart = apart.contains(&(row.method.as_str(), row.fixture.as_str(), row.point, row.run));
+        let tested = Some(row).filter(|row| !is_apart && design.is_tested(row));
         let Some(((key, grade), overall)) = tested.and_then(|row| order.place(row)).zip(row.overall) else { continue };
         let scores = probes.entry(key).or_insert(ProbeScores { scores: Vec::new(), worst: (overall, grade, at) });
         scores.scores.push((grade, overall));

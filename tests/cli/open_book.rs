@@ -395,6 +395,8 @@ fn verdicts_are_on_the_open_book_where_it_was_declared_so() {
     assert_eq!(open["open_book"], closed["open_book"]);
     assert!(open["overall"]["median"].as_f64() > closed["overall"]["median"].as_f64());
     assert_eq!(project.result("open", "manifest.json")["design"]["primary"], "open");
+    let scale = |label: &str| project.result(label, "summary.json")["scale"].clone();
+    assert_eq!(scale("open"), scale("closed"), "a search without a context is no floor of the scale");
     let methods = |label: &str| project.result(label, "summary.json")["methods"].as_object().unwrap().len();
     assert_eq!(methods("open"), methods("closed"), "it replaces the tested scores, and adds none");
     project.expect(2, "compare open closed").says(&["which answers are tested"]);

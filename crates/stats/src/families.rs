@@ -155,6 +155,19 @@ mod tests {
     }
 
     #[test]
+    fn the_primary_test_counts_the_clusters_in_which_no_method_changed() {
+        let of_eight = |method: MethodDifferences| {
+            let overall = method.overall.map(|paired| paired.with_unchanged(5));
+            MethodDifferences { overall, ..method }
+        };
+        let first = of_eight(method(&[(0, -1.0), (1, -1.1), (2, -0.9)]));
+        let second = of_eight(method(&[(2, -0.5), (3, -1.0), (4, -1.2)]));
+        let primary = family_verdicts(&[first, second]).primary.unwrap();
+        assert_eq!((primary.clusters, primary.unchanged), (5, 3));
+        assert!((primary.difference_all - 5.0 / 8.0 * primary.difference).abs() < 1e-12);
+    }
+
+    #[test]
     fn a_method_that_lost_clusters_takes_no_improvement_and_neither_does_the_mean() {
         let lost = |method: MethodDifferences| {
             let overall = method.overall.map(|paired| paired.with_lost_clusters(0.125));

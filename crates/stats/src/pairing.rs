@@ -76,7 +76,8 @@ impl Paired {
         Paired::by_cluster(&numbered.collect::<Vec<_>>())
     }
 
-    /// The mean of several measures: in each cluster, over the measures that have it. `None` without measures.
+    /// The mean of several measures of the same clusters: in each cluster that changed, over the measures that changed
+    /// there. `None` without measures.
     pub(super) fn mean_over(measures: &[&Paired]) -> Option<Paired> {
         let mut by_cluster: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for (at, difference) in measures.iter().flat_map(|measure| &measure.differences) {
@@ -88,7 +89,9 @@ impl Paired {
         let floor = floors.flatten().reduce(f64::max);
         let mean = Paired::from_numbered(means?)?.knowing(NoiseKnowledge { floor, usual_variance: None });
         let share_with_lost = measures.iter().map(|measure| measure.share_with_lost).fold(0.0, f64::max);
-        Some(Paired { share_with_lost, ..mean })
+        let compared = measures.iter().map(|measure| measure.estimate.clusters + measure.unchanged).max().unwrap_or(0);
+        let unchanged = compared.saturating_sub(mean.estimate.clusters);
+        Some(Paired { share_with_lost, unchanged, ..mean })
     }
 
     /// With the number of distinct items that were graded, over all clusters. Grades are whole numbers, and all criteria

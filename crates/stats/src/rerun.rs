@@ -20,8 +20,6 @@ pub struct Rerun {
     pub variance: f64,
     /// Degrees of freedom: runs beyond the first, over all clusters and both sides.
     pub df: usize,
-    /// No run differed from another: the interval is a point.
-    pub degenerate: bool,
 }
 
 /// Why there is no re-run interval.
@@ -32,6 +30,8 @@ pub enum NoRerun {
     NoRuns,
     /// Runs repeat the same work, so nothing varies.
     Deterministic,
+    /// No run gave another value than the others, which does not show how further runs would vary.
+    NoVariation,
     /// Some cluster has fewer than two runs.
     FewRuns,
     /// The two sides have different numbers of clusters.
@@ -57,8 +57,11 @@ pub fn rerun_interval(a: &[Vec<f64>], b: Option<&[Vec<f64>]>) -> Result<Rerun, N
     let variance = a.variance + b.variance;
     let (center, df) = (a.mean - b.mean, a.df + b.df);
     let t = StudentT::new(df).and_then(|t| t.quantile(UPPER_TAIL)).ok_or(NoRerun::FewRuns)?;
+    if variance.sqrt() < TINY {
+        return Err(NoRerun::NoVariation);
+    }
     let ci95 = Interval::around(center, t * variance.sqrt()).ok_or(NoRerun::NotANumber)?;
-    Ok(Rerun { center, ci95, variance, df, degenerate: variance.sqrt() < TINY })
+    Ok(Rerun { center, ci95, variance, df })
 }
 
 /// One side's mean, its variance, and its degrees of freedom.
@@ -131,8 +134,8 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_agree_leave_a_point() {
-        let rerun = rerun_interval(&[vec![2.0, 2.0]], None).unwrap();
-        assert_eq!((rerun.center, rerun.ci95.width(), rerun.degenerate), (2.0, 0.0, true));
+    fn runs_that_agree_do_not_show_how_others_would_vary() {
+        assert_eq!(rerun_interval(&[vec![2.0, 2.0]], Some(&[vec![3.0, 3.0]])), Err(NoRerun::NoVariation));
+        assert!(rerun_interval(&[vec![2.0, 2.0], vec![2.0, 3.0]], None).is_ok());
     }
 }

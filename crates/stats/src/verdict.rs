@@ -223,6 +223,8 @@ pub fn share_verdicts(family: &[Paired]) -> Vec<DifferenceTest> {
     let family: Vec<Paired> = family.iter().map(with_noise_of_equal_shares).collect();
     let mut judged = judge_family(&family, SHARE_MARGIN, NoEvidenceReason::BelowShareMargin);
     for test in &mut judged {
+        test.ci95 = test.ci95.map(|ci| ci.clipped(-1.0, 1.0));
+        test.ci95_rerun = test.ci95_rerun.map(|ci| ci.clipped(-1.0, 1.0));
         test.within_margin = test.ci95.map(|ci| ci.is_within(SHARE_MARGIN));
         test.mdd = test.mdd.filter(|mdd| *mdd <= 1.0);
     }
@@ -469,6 +471,12 @@ mod tests {
         let varied = judged(&[-0.5, -0.8, -0.5]);
         let moved = varied.unless_drifted(&Regrading::between(&[4.0], &[3.0]).unwrap());
         assert_eq!((varied.may_be_drift(), moved), (false, varied), "a judge does not change from fixture to fixture");
+    }
+
+    #[test]
+    fn the_interval_of_a_difference_of_shares_lies_within_one() {
+        let test = share_verdicts(&[Paired::new(&[-0.9, -0.1, -0.2]).unwrap()])[0];
+        assert_eq!(test.ci95.map(|ci| ci.low()), Some(-1.0));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub(super) struct ReturnedContext {
     pub(super) previous: String,
     /// The usage that it reports.
     pub(super) usage: Option<ProgramUsage>,
-    /// Its own warnings, and those about unknown keys and a history left as it was.
+    /// Its own warnings, and those about unknown keys.
     pub(super) warnings: Vec<Warning>,
     /// Whether it says that it left the messages as they are.
     pub(super) is_unchanged: bool,
@@ -82,9 +82,6 @@ pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
     };
     let context = context_of(name, &body)?;
     let notes = archive.as_ref().map(messages::read_archive).transpose()?;
-    if is_unchanged {
-        warnings.push(Warning::NotCompressed);
-    }
     // A program may list its modules unasked. If it was asked for them, they were taken out before.
     for list in ["modules", "packages"] {
         object.remove(list);
@@ -204,7 +201,7 @@ mod tests {
         );
         let returned = read(br#"{"summary":"a","compressed":false,"warnings":["short of room"]}"#).expect("sound");
         assert!(returned.is_unchanged);
-        assert_eq!(returned.warnings, [Warning::Reported("short of room".into()), Warning::NotCompressed]);
+        assert_eq!(returned.warnings, [Warning::Reported("short of room".into())]);
         assert!(message(r#"{"summary":"a","warnings":"x"}"#).contains("`warnings`"));
         assert!(message(r#"{"summary":"a","compressed":"no"}"#).contains("`compressed`"));
     }

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::contexts::{at, counted_points};
+use super::contexts::{at, common_points};
 use super::shares::shares_by;
 use crate::results::result_set::ResultSet;
 use crate::results::{Ordered, Share};
@@ -32,8 +32,8 @@ pub struct SurvivalByAge {
 impl SurvivalByAge {
     /// Measures a method; `None` where nothing has an age.
     pub(crate) fn new(set: &ResultSet, method: &str, facts: Ordered<Share>) -> Option<SurvivalByAge> {
-        let counted = counted_points(set);
-        let contexts = set.contexts.iter().filter(|context| context.method == method && counted.contains(&at(context)));
+        let common = common_points(set);
+        let contexts = set.contexts.iter().filter(|context| context.method == method && common.contains(&at(context)));
         let references =
             contexts.flat_map(|context| context.references.iter().map(move |reference| (&context.fixture, reference)));
         let shares = shares_by(references.map(|(fixture, reference)| (reference.age, fixture, reference.kept)));

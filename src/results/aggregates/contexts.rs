@@ -15,7 +15,7 @@ use stats::{self, Interval};
 /// What one compression of a method costs, on average over the points that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompressionCost {
-    /// How many compressions the means are over.
+    /// How many compressions there are. The means are over those at points that all methods compressed.
     pub contexts: u64,
     /// How many there would be if none had failed.
     #[serde(default)]
@@ -82,6 +82,18 @@ pub(super) fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     candidates.into_iter().find(|points| !points.is_empty()).unwrap_or_default()
 }
 
+/// Of the points that count, those that all methods compressed; a method without any context is no matter. Who fails at
+/// the hard points looks better on the others.
+pub(super) fn common_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
+    let mut compressed: BTreeMap<&str, BTreeSet<PointAt<'_>>> = BTreeMap::new();
+    for context in &set.contexts {
+        compressed.entry(context.method.as_str()).or_default().insert(at(context));
+    }
+    let mut points = counted_points(set);
+    points.retain(|point| compressed.values().all(|own| own.contains(point)));
+    points
+}
+
 fn has_recall(fault: Option<RecallCaveat>) -> bool {
     !matches!(fault, Some(RecallCaveat::FewMessages | RecallCaveat::NothingNeeded))
 }
@@ -114,9 +126,11 @@ fn fixture_means(contexts: &[&ContextFigures], of: impl Fn(&ContextFigures) -> O
     fixtures.values().filter_map(|values| stats::mean(values)).collect()
 }
 
-/// What a compression of a method costs, at the points that count for its recall.
+/// What a compression of a method costs, at the points that count and that all methods compressed; how many contexts
+/// there are, at all points that count.
 pub(crate) fn compression_cost(set: &ResultSet, method: &str) -> CompressionCost {
-    cost_at(set, method, &counted_points(set))
+    let CompressionCost { contexts, expected, .. } = cost_at(set, method, &counted_points(set));
+    CompressionCost { contexts, expected, ..cost_at(set, method, &common_points(set)) }
 }
 
 /// What a compression costs on either side of a comparison, at the points that both sides compressed; of these at the
@@ -177,8 +191,15 @@ pub(crate) fn life_cycle(set: &ResultSet, method: &str) -> Option<LifeCycle> {
 
 /// Whether all contexts that two methods both have are the same.
 pub(crate) fn have_same_contexts(sides: [(&ResultSet, &str); 2]) -> bool {
+    same_contexts(sides).into_iter().all(|is_same| is_same)
+}
+
+/// Whether it is the same, for each context that two methods both have in fixtures with the same messages and points.
+pub(crate) fn same_contexts(sides: [(&ResultSet, &str); 2]) -> Vec<bool> {
+    let [(own, _), (other, _)] = sides;
     let [a, b] = sides.map(|(set, method)| digests(set, method));
-    a.iter().all(|(place, own)| b.get(place).is_none_or(|other| own == other))
+    let comparable = a.iter().filter(|(place, _)| have_same_points(own, other, place.0.0));
+    comparable.filter_map(|(place, digest)| Some(b.get(place)? == digest)).collect()
 }
 
 /// Whether two sets have a fixture with the same messages and points.

@@ -112,10 +112,13 @@ impl NotCompressed {
 mod tests {
     use super::*;
     use crate::action::ActionKey;
+    use crate::answer::SearchProtocol;
+    use crate::pipeline::Book;
     use crate::results::aggregates::contexts::fakes::context;
+    use crate::results::aggregates::scale::scale_check;
     use crate::results::fakes::{design, row};
     use crate::results::files::context_row::ContextFigures;
-    use crate::results::{Manifest, Row, SetError, main_result, summarize};
+    use crate::results::{Manifest, OpenBook, RecoveryInfo, Row, SetError, main_result, summarize, worst_rows};
 
     const ACCURACY: Dimension = Dimension::Accuracy;
 
@@ -159,6 +162,14 @@ mod tests {
     }
 
     #[test]
+    fn answers_from_what_was_not_compressed_are_no_worst_probes() {
+        let set = set(&["b"]);
+        let rows = [row("b", "idle", 1, &[(ACCURACY, 0.0)]), row("a", "idle", 1, &[(ACCURACY, 2.0)])];
+        let rows = rows.iter().map(Ok::<&Row, SetError>);
+        assert_eq!(worst_rows(set.design(), rows, &set.contexts_apart(), 5).expect("rows"), [(1, 2.0)]);
+    }
+
+    #[test]
     fn a_method_that_never_compresses_is_not_ranked_and_costs_the_others_nothing() {
         let set = set(&["a", "b", "c"]);
         let summary = summarize(&set, None);
@@ -166,5 +177,29 @@ mod tests {
         assert_eq!(summary.methods["idle"].not_compressed.as_ref().map(|apart| apart.contexts), Some(3));
         let ranked = serde_json::to_string(&main_result(&summary, &set.manifest)).expect("JSON");
         assert!(ranked.contains("busy") && !ranked.contains("idle"), "{ranked}");
+    }
+
+    #[test]
+    fn the_floor_is_answered_without_a_search() {
+        let mut manifest = Manifest::begin("l", "t", design(&[("full", "full"), ("none", "none")], &[("a", 8)], 1));
+        manifest.design.primary = Book::Open;
+        let protocol = SearchProtocol::Tool;
+        let recovery = RecoveryInfo { calls: 2, results: 4, excerpt_tokens: 600, protocol, program: None };
+        manifest.design.answerers[0].recovery = Some(recovery);
+        let at = |probe: u32, method: &str, score: f64| Row {
+            probe: format!("p{probe}"),
+            ..row("a", method, 1, &[(ACCURACY, score)])
+        };
+        let searched = |probe: u32| {
+            let (closed, steps, searches) = ("agent".to_owned(), Vec::new(), Vec::new());
+            let open = OpenBook { closed, steps, searches, tokens: 0, gold_found: None, own_archive: false };
+            Row { answerer: "agent+search".into(), open_book: Some(open), ..at(probe, "none", 4.9) }
+        };
+        let of_probe = |probe: u32| [at(probe, "full", 5.0), at(probe, "none", 0.0), searched(probe)];
+        let rows = (1..=8).flat_map(of_probe).map(Ok::<Row, SetError>);
+        let set = ResultSet::gather(manifest, rows).expect("a set");
+        let scale = scale_check(&set);
+        assert_eq!((scale.probes, scale.difference, scale.cause), (8, Some(5.0), None));
+        assert!(excluded(&set).is_empty(), "no dimension is too narrow");
     }
 }

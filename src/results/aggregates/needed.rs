@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::contexts::{PointAt, at, contexts, counted_points, have_same_points, mean_by_fixture, point_faults};
+use super::contexts::{
+    PointAt, at, common_points, contexts, counted_points, have_same_points, mean_by_fixture, point_faults,
+};
 use crate::measure::RecallCaveat;
 use crate::results::files::context_row::{ContextFigures, ContextNeeded};
 use crate::results::result_set::ResultSet;
@@ -89,12 +91,12 @@ fn runs(figures: &Figures, runs: u32, kept: impl Fn(u32) -> bool) -> RunValues {
     run_values(&rows.collect::<Vec<_>>())
 }
 
-/// What the contexts of a method have of what was needed later; `None` where nothing was needed, or no context can be
-/// read.
+/// What the contexts of a method have of what was needed later, at the points that all methods compressed; `None` where
+/// nothing was needed, or no context can be read.
 pub(crate) fn needed_summary(set: &ResultSet, method: &str) -> Option<NeededSummary> {
-    let counted = counted_points(set);
+    let common = common_points(set);
     let mut contexts = contexts(set, method);
-    contexts.retain(|context| context.needed.is_some() && counted.contains(&at(context)));
+    contexts.retain(|context| context.needed.is_some() && common.contains(&at(context)));
     contexts.first()?;
     let info = set.design().method(method)?;
     let fixtures: Vec<RunValues> = figures(contexts.iter().copied(), ContextNeeded::lift)
@@ -238,6 +240,17 @@ mod tests {
         assert_eq!(points.left_out, BTreeMap::from([(RecallCaveat::NothingNeeded, 2)]));
         contexts.iter_mut().for_each(|context| context.needed = None);
         assert_eq!(compression_cost(&set(contexts), "m").contexts, 12, "without any recall all points count");
+    }
+
+    #[test]
+    fn methods_are_measured_at_the_points_that_all_of_them_compressed() {
+        let others = all().into_iter().filter(|context| context.fixture != "a");
+        let others = others.map(|context| ContextFigures { method: "n".into(), ..context });
+        let contexts: Vec<ContextFigures> = all().into_iter().chain(others).collect();
+        let found = needed_summary(&set(contexts.clone()), "m").expect("needed");
+        assert_eq!(found.fixtures, 2, "the other method has nothing of the first session");
+        let cost = compression_cost(&set(contexts), "m");
+        assert_eq!((cost.contexts, cost.expected), (12, 12), "nothing of this method is missing");
     }
 
     #[test]

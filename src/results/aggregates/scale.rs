@@ -4,13 +4,17 @@
 //! For each answerable probe that was graded for both `full` and `none` of one answerer, the difference of their
 //! overall scores is taken. Probes that the transcript does not answer are left out, because an empty context is as
 //! good for them as the whole. The scale is too narrow if the mean difference is under [`NEEDED`], or if its one-sided
-//! 95% bound over probes is not above 0. Literal fact matching, which needs no judge, then names the suspect: if `full`
-//! states facts that `none` does not, their grades should have differed.
+//! 95% bound over probes is not above 0. If the mean is too small, literal fact matching, which needs no judge, names the
+//! suspect: if `full` states facts that `none` does not, their grades should have differed.
+//!
+//! The floor is always answered without a search, also where answers with a search are tested: a search without any
+//! context finds nearly all, which shows nothing about judge, bank or answerer.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::pipeline::Book;
 use crate::results::files::design::MethodInfo;
 use crate::results::result_set::grade::Grade;
 use crate::results::result_set::{MethodVariant, ResultSet};
@@ -44,6 +48,8 @@ pub enum NarrowScaleCause {
     Bank,
     /// The facts are in neither: the answerer does not find them in the whole transcript.
     Answerer,
+    /// The mean is large enough, and the probes are too few, or differ too much, to show that it is no chance.
+    FewProbes,
 }
 
 impl ScaleCheck {
@@ -69,7 +75,10 @@ pub(crate) fn scale_check(set: &ResultSet) -> ScaleCheck {
     };
     let differences = differences_by_probe(set, full, none, |grade| mean_of(grade.dimensions.measured()));
     let (difference, bound) = (mean(&differences), lower_bound(&differences));
-    let cause = is_narrow(difference, bound).then(|| cause(stated(set, full), stated(set, none)));
+    let cause = is_narrow(difference, bound).then(|| match difference {
+        Some(difference) if difference >= NEEDED => NarrowScaleCause::FewProbes,
+        _ => cause(stated(set, full), stated(without_search(set, none), none)),
+    });
     ScaleCheck { probes: differences.len(), difference, lower_bound: bound, cause }
 }
 
@@ -80,14 +89,23 @@ pub(super) fn ceiling_and_floor(set: &ResultSet) -> Option<(usize, usize)> {
     })
 }
 
-/// The differences between the scores of two variants, on each answerable probe that was graded for both.
+/// The set with the answers of a variant from the context alone.
+fn without_search(set: &ResultSet, variant: usize) -> &ResultSet {
+    match set.other_book.as_deref() {
+        Some(other) if set.design().primary == Book::Open && !other.grades(variant).is_empty() => other,
+        _ => set,
+    }
+}
+
+/// The differences between the scores of ceiling and floor, on each answerable probe that was graded for both.
 pub(super) fn differences_by_probe(
     set: &ResultSet,
     high: usize,
     low: usize,
     score: impl Fn(&Grade) -> Option<f64>,
 ) -> Vec<f64> {
-    let [high, low] = [high, low].map(|variant| means_by_probe(set, variant, &score));
+    let sides = [(set, high), (without_search(set, low), low)];
+    let [high, low] = sides.map(|(set, variant)| means_by_probe(set, variant, &score));
     high.iter().filter_map(|(probe, high)| Some(high - low.get(probe)?)).collect()
 }
 
@@ -119,6 +137,21 @@ fn cause(full: f64, none: f64) -> NarrowScaleCause {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Dimension;
+    use crate::results::fakes::{design, row};
+    use crate::results::{Manifest, Row, SetError};
+
+    #[test]
+    fn a_large_mean_on_few_probes_is_the_fault_of_neither_judge_nor_bank() {
+        let manifest = Manifest::begin("l", "t", design(&[("full", "full"), ("none", "none")], &[("a", 2)], 1));
+        let scores = [("full", "p1", 1.0), ("none", "p1", 0.0), ("full", "p2", 5.0), ("none", "p2", 0.0)];
+        let rows = scores.map(|(method, probe, score)| {
+            Ok::<Row, SetError>(Row { probe: probe.into(), ..row("a", method, 1, &[(Dimension::Accuracy, score)]) })
+        });
+        let scale = scale_check(&ResultSet::gather(manifest, rows).expect("a set"));
+        assert_eq!((scale.difference, scale.cause), (Some(3.0), Some(NarrowScaleCause::FewProbes)));
+        assert!(scale.is_narrow() && !scale.refuses_gate());
+    }
 
     fn check(probes: usize, difference: f64, lower_bound: f64) -> ScaleCheck {
         ScaleCheck { probes, difference: Some(difference), lower_bound: Some(lower_bound), cause: None }

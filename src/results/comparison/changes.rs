@@ -14,6 +14,7 @@ use crate::action::KeyHalf;
 use crate::judge::Dimension;
 use crate::results::aggregates::answers::Answers;
 use crate::results::aggregates::constraints::constraint_difference;
+use crate::results::aggregates::contexts::same_contexts;
 use crate::results::aggregates::shares::{ShareDifference, fabrication_difference, overclaim_difference};
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::{Grade, equal_range};
@@ -103,7 +104,7 @@ pub struct Flip {
     pub point: u32,
     /// The probe's id in the bank.
     pub probe: String,
-    /// Its score in the baseline: the mean over dimensions of the mean over runs.
+    /// Its score in the baseline: the mean over the dimensions that are compared of the mean over runs.
     pub before: f64,
     /// Its score on the judged side, computed in the same way.
     pub after: f64,
@@ -230,9 +231,12 @@ impl<'s> ComparedVariants<'s> {
 
     /// Counts the contexts that are the same. The key of an answer covers the context, question, answerer and
     /// repetition, so within a cell the same key means the same context. With another answerer all keys differ, and
-    /// nothing is known.
+    /// nothing is known. If a side has no answers, their digests are compared.
     fn same_contexts(&self) -> Option<SameContexts> {
-        let (own, other) = (self.pair.a.answerer?, self.pair.b.answerer?);
+        let (Some(own), Some(other)) = (self.pair.a.answerer, self.pair.b.answerer) else {
+            let same = same_contexts(self.methods());
+            return Some(SameContexts { same: same.iter().filter(|same| **same).count(), compared: same.len() });
+        };
         if !own.is_same(other) || own.endpoint != other.endpoint {
             return None;
         }
@@ -250,8 +254,8 @@ impl<'s> ComparedVariants<'s> {
     }
 
     fn flip(&self, probe: usize, other: usize) -> Option<Flip> {
-        let (after, before) =
-            (score(self.judged, self.pair.a.place, probe)?, score(self.baseline, self.pair.b.place, other)?);
+        let after = score(self.judged, self.pair.a.place, probe, self.excluded)?;
+        let before = score(self.baseline, self.pair.b.place, other, self.excluded)?;
         let is_flip = (after >= GOOD) != (before >= GOOD) && (after - before).abs() >= MIN_FLIP;
         let at = self.judged.probes.get(probe).filter(|_| is_flip)?;
         let fixture = self.judged.fixture_name(at.fixture)?.to_owned();
@@ -306,10 +310,10 @@ fn is_mostly_held(set: &ResultSet, variant: usize, probe: usize, fact: usize) ->
     stats::mean_of(held).map(|share| share >= 0.5)
 }
 
-/// A probe's score, for display: the mean over its dimensions of the mean over runs.
-fn score(set: &ResultSet, variant: usize, probe: usize) -> Option<f64> {
-    let means = Dimension::ALL
-        .into_iter()
+/// A probe's score, for display: the mean over its dimensions that are compared of the mean over runs.
+fn score(set: &ResultSet, variant: usize, probe: usize, excluded: &BTreeSet<Dimension>) -> Option<f64> {
+    let compared = Dimension::ALL.into_iter().filter(|dimension| !excluded.contains(dimension));
+    let means = compared
         .filter_map(|dimension| stats::mean_of(set.scores.by_run(variant, probe, dimension).iter().flatten().copied()));
     stats::mean_of(means)
 }

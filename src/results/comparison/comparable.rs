@@ -137,6 +137,8 @@ fn compare_grading(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> V
     if left.judges.len() != right.judges.len() || left.judges.iter().zip(&right.judges).any(|(a, b)| !a.is_same(b)) {
         let how = versus(&model_names(&left.judges), &model_names(&right.judges));
         found.push(Incompatibility::new(say!("the judges ({how})", "评审（{how}）")));
+    } else if let Some(how) = compare_panels(a, b) {
+        found.push(Incompatibility::new(say!("the judges that gave grades ({how})", "给出评分的评审（{how}）")));
     }
     if left.judge_context != right.judge_context {
         found.push(Incompatibility::new(word(
@@ -163,6 +165,20 @@ fn compare_grading(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> V
     found.extend(compare_answerers(pairs));
     found.extend(compare_truncated_replies(a, b, pairs));
     found
+}
+
+/// How the panels of two sets with grades differ, if one lacks a judge that graded nothing there: a median over other
+/// judges measures how strict they are.
+fn compare_panels(a: &ResultSet, b: &ResultSet) -> Option<String> {
+    let [own, other] = [a, b].map(|set| set.scores.judges());
+    if own == other || own.is_empty() || other.is_empty() {
+        return None;
+    }
+    let [own, other] = [a, b].map(|set| {
+        let judges = set.scores.judges().iter().filter_map(|place| set.design().judges.get(*place));
+        judges.map(|judge| judge.name.as_str()).collect::<Vec<_>>().join(", ")
+    });
+    Some(say!("{own} against {other}", "{own} 对比 {other}"))
 }
 
 fn compare_fixtures(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Option<Incompatibility> {

@@ -10,14 +10,14 @@ use crate::results::*;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 /// The texts are not known, so an edit has no lines.
-const NO_LINES: fn(&str, &Digest, &Digest) -> TextEdit = |path, _, _| TextEdit::unknown(path);
+pub(super) const NO_LINES: fn(&str, &Digest, &Digest) -> TextEdit = |path, _, _| TextEdit::unknown(path);
 
-type RunScores = [f64; 3];
-const A: [RunScores; 4] = [[3.9, 4.2, 4.1], [3.4, 3.0, 3.3], [4.4, 4.5, 4.3], [3.8, 4.0, 3.5]];
-const B: [RunScores; 4] = [[3.5, 3.6, 3.3], [3.1, 2.9, 2.6], [3.9, 4.0, 4.2], [3.3, 3.2, 3.6]];
+pub(super) type RunScores = [f64; 3];
+pub(super) const A: [RunScores; 4] = [[3.9, 4.2, 4.1], [3.4, 3.0, 3.3], [4.4, 4.5, 4.3], [3.8, 4.0, 3.5]];
+pub(super) const B: [RunScores; 4] = [[3.5, 3.6, 3.3], [3.1, 2.9, 2.6], [3.9, 4.0, 4.2], [3.3, 3.2, 3.6]];
 const FIXTURES: [&str; 4] = ["f1", "f2", "f3", "f4"];
 
-fn rows(method: &str, values: &[RunScores]) -> Vec<Row> {
+pub(super) fn rows(method: &str, values: &[RunScores]) -> Vec<Row> {
     let of = |(fixture, runs): (&str, &RunScores)| -> Vec<Row> {
         let scores = |value: f64| [(Dimension::Accuracy, value), (Dimension::Completeness, value)];
         (1..).zip(runs).map(|(run, value)| row(fixture, method, run, &scores(*value))).collect()
@@ -25,11 +25,11 @@ fn rows(method: &str, values: &[RunScores]) -> Vec<Row> {
     FIXTURES.into_iter().zip(values).flat_map(of).collect()
 }
 
-fn manifest(label: &str, methods: &[(&str, &str)]) -> Manifest {
+pub(super) fn manifest(label: &str, methods: &[(&str, &str)]) -> Manifest {
     Manifest::begin(label, "t", design(methods, &FIXTURES.map(|name| (name, 1)), 3))
 }
 
-fn gather(manifest: Manifest, rows: Vec<Row>) -> ResultSet {
+pub(super) fn gather(manifest: Manifest, rows: Vec<Row>) -> ResultSet {
     ResultSet::gather(manifest, rows.into_iter().map(Ok)).unwrap()
 }
 
@@ -47,11 +47,11 @@ fn of_many(label: &str, rows: &[Row]) -> ResultSet {
     gather(Manifest::begin(label, "t", design), (1..=MANY).flat_map(probe).collect())
 }
 
-fn side(set: &ResultSet) -> Side<'_> {
+pub(super) fn side(set: &ResultSet) -> Side<'_> {
     Side { set, method: None }
 }
 
-fn against(a: &ResultSet, b: &ResultSet) -> MethodComparison {
+pub(super) fn against(a: &ResultSet, b: &ResultSet) -> MethodComparison {
     compare(side(a), side(b), ComparisonScope::All, &NO_LINES).unwrap().methods.swap_remove_index(0).unwrap().1
 }
 

@@ -117,8 +117,7 @@ fn is_drifted_loss(judged: &DifferenceTest) -> bool {
     judged.reason == Some(NoEvidenceReason::JudgeDrift) && judged.difference < 0.0
 }
 
-/// Constraints that contexts lost by literal rules, while no judge graded the answers: no regressions, but worth a
-/// look.
+/// Constraints that contexts lost by literal rules, while no grades confirm it: no regressions, but worth a look.
 pub fn unconfirmed_losses(comparison: &Comparison) -> Vec<String> {
     let lost = comparison
         .methods
@@ -130,9 +129,11 @@ pub fn unconfirmed_losses(comparison: &Comparison) -> Vec<String> {
 
 /// `the constraint "no new dependency" (shop · point 1 · p3) is lost in 3 of 3 chains; b keeps it`.
 fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
-    let LostConstraint { fact: ProbeFact { fixture, point, probe, fact }, lost: count, chains, is_confirmed } = lost;
-    let judge = if *is_confirmed {
+    let LostConstraint { fact: ProbeFact { fixture, point, probe, fact }, lost: count, chains, .. } = lost;
+    let judge = if lost.is_confirmed {
         word("no judge finds it in an answer", "没有评审在回答中找到它")
+    } else if lost.is_graded {
+        word("the grades do not say whether an answer has it", "评分无法说明回答中是否有它")
     } else {
         word("no model judged it", "没有模型评审过它")
     };

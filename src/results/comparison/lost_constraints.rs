@@ -2,7 +2,8 @@
 //!
 //! One lost prohibition can cost more than a lower score, so it fails the gate by itself. Literal rules overlook one
 //! rewording in ten: of twelve reworded constraints, at least one looks lost in 72% of contexts. So the gate fails only
-//! if a judge graded the answers, too, and found the constraint in none of them; otherwise the loss is a warning.
+//! if a judge graded the answers, too, and found the constraint in none of them; otherwise the loss is a warning. A
+//! grade is one of all facts of a probe: a good grade for one rule of two does not say which of them the answer has.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,9 @@ pub struct LostConstraint {
     pub lost: usize,
     /// All distinct chains.
     pub chains: usize,
-    /// Whether a model judged the answers of these chains and found the constraint in none: then the gate fails.
+    /// Whether a model graded answers of these chains.
+    pub is_graded: bool,
+    /// Whether its grades show that the constraint is in none of them: then the gate fails.
     pub is_confirmed: bool,
 }
 
@@ -39,24 +42,52 @@ pub(super) fn lost_constraints(matched: &ComparedVariants<'_>) -> Vec<LostConstr
 fn lost_of_probe(matched: &ComparedVariants<'_>, probe: usize, other: usize) -> Vec<LostConstraint> {
     let Some(at) = matched.judged.probes.get(probe) else { return Vec::new() };
     let Some(fixture) = matched.judged.fixture_name(at.fixture) else { return Vec::new() };
-    let judged = chains(matched.judged, matched.pair.a.place, probe);
-    let baseline = chains(matched.baseline, matched.pair.b.place, other);
+    let is_qualified = !matched.excluded.contains(&Dimension::Completeness);
+    let judged = chains(matched.judged, matched.pair.a.place, probe, is_qualified);
+    let baseline = chains(matched.baseline, matched.pair.b.place, other, is_qualified);
     let mut losses = Vec::new();
     for (fact, name) in at.facts.iter().enumerate() {
         let kept = baseline.iter().filter(|chain| chain.has(fact)).count();
         let lost: Vec<&JudgedChain> = judged.iter().filter(|chain| chain.lacks(fact)).collect();
-        let verdicts: Vec<bool> = lost.iter().filter_map(|chain| chain.found_by_judge).collect();
-        if 2 * kept > baseline.len() && 2 * lost.len() > judged.len() && !verdicts.contains(&true) {
+        let findings: Vec<JudgeFinding> = lost.iter().filter_map(|chain| chain.finding).collect();
+        if 2 * kept > baseline.len() && 2 * lost.len() > judged.len() && !findings.contains(&JudgeFinding::Found) {
             let (fixture, probe) = (fixture.to_owned(), at.id.clone());
+            let is_graded = !findings.is_empty();
             losses.push(LostConstraint {
                 fact: ProbeFact { fixture, point: at.point, probe, fact: name.clone() },
                 lost: lost.len(),
                 chains: judged.len(),
-                is_confirmed: !verdicts.is_empty(),
+                is_graded,
+                is_confirmed: is_graded && !findings.contains(&JudgeFinding::Unclear),
             });
         }
     }
     losses
+}
+
+/// What grades say of a constraint that the context lost. If they differ, the last one of this order counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum JudgeFinding {
+    /// The answer does not have it.
+    NotFound,
+    /// They do not say.
+    Unclear,
+    /// The answer has it, in other words.
+    Found,
+}
+
+/// From here on, an answer lacks none of several facts.
+const COMPLETE: f64 = 4.5;
+
+impl JudgeFinding {
+    /// From a grade in completeness for a probe with so many facts.
+    fn from_grade(completeness: Option<f64>, facts: usize) -> JudgeFinding {
+        match completeness {
+            Some(score) if score < GOOD => JudgeFinding::NotFound,
+            Some(score) if facts == 1 || score >= COMPLETE => JudgeFinding::Found,
+            _ => JudgeFinding::Unclear,
+        }
+    }
 }
 
 /// One compression on which a probe was asked, however many runs share it.
@@ -64,8 +95,8 @@ fn lost_of_probe(matched: &ComparedVariants<'_>, probe: usize, other: usize) -> 
 struct JudgedChain {
     /// By answer and expected fact, whether the context has the fact; `None` if the context cannot be read.
     present: Vec<Vec<Option<bool>>>,
-    /// Whether a judge that is a model graded an answer as complete; `None` if none graded any.
-    found_by_judge: Option<bool>,
+    /// What the grades of judges that are models say; `None` if there are none.
+    finding: Option<JudgeFinding>,
 }
 
 impl JudgedChain {
@@ -79,8 +110,9 @@ impl JudgedChain {
     }
 }
 
-/// The distinct chains of a probe with the tag `constraint`; none of another.
-fn chains(set: &ResultSet, variant: usize, probe: usize) -> Vec<JudgedChain> {
+/// The distinct chains of a probe with the tag `constraint`; none of another. `is_qualified` is whether grades in
+/// completeness count.
+fn chains(set: &ResultSet, variant: usize, probe: usize, is_qualified: bool) -> Vec<JudgedChain> {
     let answers = equal_range(set.answers(variant), |measured| measured.at.probe, probe);
     let mut chains: BTreeMap<Option<KeyHalf>, JudgedChain> = BTreeMap::new();
     for measured in answers.iter().filter(|measured| measured.is_constraint) {
@@ -89,8 +121,8 @@ fn chains(set: &ResultSet, variant: usize, probe: usize) -> Vec<JudgedChain> {
         let chain = chains.entry(compression).or_default();
         chain.present.push(measured.facts.iter().map(|fact| fact.is_present()).collect());
         for grade in grades.iter().filter(|grade| grade.at == measured.at && is_by_model(set, grade)) {
-            let is_found = grade.dimensions.get(Dimension::Completeness).is_some_and(|score| score >= GOOD);
-            chain.found_by_judge = Some(is_found || chain.found_by_judge == Some(true));
+            let completeness = grade.dimensions.get(Dimension::Completeness).filter(|_| is_qualified);
+            chain.finding = chain.finding.max(Some(JudgeFinding::from_grade(completeness, measured.facts.len())));
         }
     }
     chains.into_values().collect()
@@ -99,4 +131,18 @@ fn chains(set: &ResultSet, variant: usize, probe: usize) -> Vec<JudgedChain> {
 /// Whether a model gave the grade. The built-in rules cannot judge what literal rules overlook.
 fn is_by_model(set: &ResultSet, grade: &Grade) -> bool {
     set.design().judges.get(grade.judge).is_some_and(|judge| !judge.lexical)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::JudgeFinding::{Found, NotFound, Unclear};
+    use super::*;
+
+    #[test]
+    fn a_grade_for_several_facts_does_not_say_which_of_them_an_answer_has() {
+        let of = |score: f64, facts: usize| JudgeFinding::from_grade(Some(score), facts);
+        assert_eq!([of(2.4, 1), of(2.5, 1)], [NotFound, Found]);
+        assert_eq!([of(2.4, 2), of(2.5, 2), of(4.4, 2), of(4.6, 2)], [NotFound, Unclear, Unclear, Found]);
+        assert_eq!(JudgeFinding::from_grade(None, 1), Unclear, "a judge that is not qualified in completeness");
+    }
 }

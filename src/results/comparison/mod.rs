@@ -11,6 +11,8 @@ pub(super) mod gate;
 
 #[cfg(test)]
 mod compare_tests;
+#[cfg(test)]
+mod evidence_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -195,11 +195,18 @@ impl MethodComparison {
         self.has_changed_figures() || self.reliability.is_worse() || self.fixtures.one_sided > 0
     }
 
-    /// Whether its answers, grades, recalls or rules differ from the baseline.
+    /// Whether its answers, grades, recalls or rules differ from the baseline, or, where nothing is answered, its
+    /// contexts.
     pub fn has_changed_figures(&self) -> bool {
         self.fixtures.tested() > 0
+            || self.has_changed_contexts()
             || self.needed.as_ref().is_some_and(|test| test.reason != Some(NoEvidenceReason::Unchanged))
             || self.differences.constraints.is_any()
+    }
+
+    /// Whether nothing was answered, and contexts differ.
+    fn has_changed_contexts(&self) -> bool {
+        self.fixtures.compared() == 0 && self.differences.contexts.is_some_and(|found| found.same < found.compared)
     }
 
     /// Whether both sides have a cell, a recall or a constraint in common.

@@ -139,6 +139,8 @@ impl<'c> ComparedMethods<'c> {
             measure: if is_overall { "overall" } else { NEEDED_RECALL }.to_owned(),
             difference: test.difference,
             ci95: test.ci95,
+            fixtures: test.clusters,
+            unchanged: test.unchanged,
             verdict: test.verdict,
             reason: test.reason,
             tried: test.tried,
@@ -185,7 +187,8 @@ impl<'c> ComparedMethods<'c> {
         for (name, compared) in &self.methods {
             for lost in &compared.constraints_lost {
                 let (method, fact) = ((*name).clone(), lost.fact.fact.clone());
-                let loss = ConstraintLoss { method, fact, is_confirmed: lost.is_confirmed };
+                let (is_graded, is_confirmed) = (lost.is_graded, lost.is_confirmed);
+                let loss = ConstraintLoss { method, fact, is_graded, is_confirmed };
                 if !losses.contains(&loss) {
                     losses.push(loss);
                 }

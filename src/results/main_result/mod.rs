@@ -11,6 +11,7 @@ pub use lost::{QuestionChange, first_questions};
 use super::files::manifest::{Manifest, Outcome};
 use super::headline::{MainLevels, MainResult, MethodLevel};
 use super::summary::{MethodSummary, Summary};
+use crate::action::StageName;
 use stats::Interval;
 
 /// The share of missing cells above which nothing else is reported.
@@ -37,15 +38,25 @@ fn primary_answerer(manifest: &Manifest) -> Option<&str> {
     manifest.design.answerers.first().map(|asked| asked.name.as_str())
 }
 
-/// The result of a set in which too many cells are missing.
+/// The result of a set in which too many cells are missing; where nothing is answered, contexts.
 fn too_many_missing(summary: &Summary, manifest: &Manifest) -> Option<MainResult> {
-    let methods = &summary.methods;
-    let judged: u64 = methods.values().map(|method| method.cells.judged).sum();
-    let failed: u64 = methods.values().map(|method| method.cells.failed).sum();
-    let missing: u64 = methods.values().map(|method| method.cells.missing).sum();
-    let expected = judged + failed + missing;
+    let methods = summary.methods.values();
+    let (judged, failed, expected) = match manifest.design.answerers.is_empty() {
+        false => {
+            let judged: u64 = methods.clone().map(|method| method.cells.judged).sum();
+            let failed: u64 = methods.clone().map(|method| method.cells.failed).sum();
+            let missing: u64 = methods.map(|method| method.cells.missing).sum();
+            (judged, failed, judged + failed + missing)
+        }
+        true => {
+            let made: u64 = methods.clone().map(|method| method.compression.contexts).sum();
+            let expected: u64 = methods.map(|method| method.compression.expected).sum();
+            let failures = manifest.failures.iter().filter(|failure| failure.stage == StageName::Compress);
+            (made, failures.count() as u64, expected)
+        }
+    };
     let was_stopped = matches!(manifest.outcome, Outcome::Budget | Outcome::Pending | Outcome::Interrupted);
-    let is_sparse = (failed + missing) as f64 > MAX_MISSING * expected as f64;
+    let is_sparse = expected.saturating_sub(judged) as f64 > MAX_MISSING * expected as f64;
     (was_stopped || is_sparse).then_some(MainResult::Incomplete { judged, failed, expected })
 }
 
@@ -80,20 +91,43 @@ fn rank_methods(summary: &Summary, answerer: Option<&str>, figure: Figure) -> Op
         .methods
         .iter()
         .filter(|(_, method)| !method.is_anchor() && answerer.is_none_or(|answerer| method.answerer == answerer));
-    let mut levels: Vec<(MethodLevel, usize)> = candidates
+    let mut ranked: Vec<RankedMethod> = candidates
         .filter_map(|(name, method)| {
             let (value, ci95, fixtures) = figure(method)?;
             let tokens = method.economy.compression_ratio.map(|removed| 1.0 - removed);
-            Some((MethodLevel { method: name.clone(), value, ci95, tokens }, fixtures))
+            Some(RankedMethod { level: MethodLevel { method: name.clone(), value, ci95, tokens }, fixtures })
         })
         .collect();
     // stable: equals stay in the order of the pipeline
-    levels.sort_by(|(a, _), (b, _)| b.value.total_cmp(&a.value));
-    let mut levels = levels.into_iter();
-    let (best, fixtures) = levels.next()?;
-    let (indistinguishable, lower) = levels.map(|(level, _)| level).partition(|level| match (best.ci95, level.ci95) {
-        (Some(best), Some(interval)) => interval.high() >= best.low(),
-        _ => true,
-    });
-    Some(MainLevels { best, indistinguishable, lower, fixtures })
+    ranked.sort_by(|a, b| b.level.value.total_cmp(&a.level.value));
+    let mut ranked = ranked.into_iter();
+    let best = ranked.next()?;
+    let (lower, indistinguishable): (Vec<RankedMethod>, Vec<RankedMethod>) =
+        ranked.partition(|other| other.is_below(&best));
+    let [lower, indistinguishable]: [Vec<MethodLevel>; 2] =
+        [lower, indistinguishable].map(|methods| methods.into_iter().map(|ranked| ranked.level).collect());
+    Some(MainLevels { fixtures: best.fixtures, best: best.level, indistinguishable, lower })
+}
+
+/// A method with its figure, and the number of fixtures behind it.
+struct RankedMethod {
+    level: MethodLevel,
+    fixtures: usize,
+}
+
+impl RankedMethod {
+    /// Whether the whole interval is below that of the best method. A figure that is the same on several fixtures has
+    /// no interval and is a point: a method that scores 0 everywhere is below one that scores 4 to 5. Two points show no
+    /// order, and neither does a single fixture.
+    fn is_below(&self, best: &RankedMethod) -> bool {
+        let has_interval = self.level.ci95.or(best.level.ci95).is_some();
+        let high = self.level.ci95.map(|ci| ci.high()).or(self.point());
+        let low = best.level.ci95.map(|ci| ci.low()).or(best.point());
+        has_interval && high.zip(low).is_some_and(|(high, low)| high < low)
+    }
+
+    /// The figure, if several fixtures have it.
+    fn point(&self) -> Option<f64> {
+        (self.fixtures > 1).then_some(self.level.value)
+    }
 }

@@ -64,6 +64,9 @@ pub struct ProbeAt {
     pub facts: Vec<String>,
 }
 
+/// Contexts by method, fixture, point and run.
+pub type ContextPlaces<'s> = HashSet<(&'s str, &'s str, u32, u32)>;
+
 /// The cost of each distinct action of a variant, by stage; sorted by key.
 pub(super) type Costs = BTreeMap<StageName, Vec<(KeyHalf, Option<f64>)>>;
 
@@ -164,8 +167,7 @@ impl ResultSet {
 
     /// Moves these contexts, which replaced nothing, and the answers from them into a set of their own.
     fn set_apart(mut self, contexts: Vec<ContextFigures>) -> ResultSet {
-        let places: HashSet<(&str, &str, u32, u32)> =
-            contexts.iter().map(|row| (row.method.as_str(), row.fixture.as_str(), row.point, row.run)).collect();
+        let places = places_of(&contexts);
         let (mut grades, mut answers) = (take(&mut self.grades), take(&mut self.answers));
         let is_apart = |at: &AnswerAt| self.context_of(at).is_some_and(|context| places.contains(&context));
         let apart = grades.extract_if(.., |grade| is_apart(&grade.at)).collect();
@@ -175,6 +177,11 @@ impl ResultSet {
         let not_compressed = Some(Box::new(self.with_answers(apart, apart_answers)));
         let scores = Scores::new(self.design(), self.variants.len(), &grades);
         ResultSet { grades, answers, scores, contexts: compressed, other_book, not_compressed, ..self }
+    }
+
+    /// The contexts in which nothing was compressed: no figure has the answers from them.
+    pub fn contexts_apart(&self) -> ContextPlaces<'_> {
+        self.not_compressed.as_ref().map(|set| places_of(&set.contexts)).unwrap_or_default()
     }
 
     /// Method, fixture, point and run of the context that an answer is from.
@@ -316,6 +323,10 @@ impl ResultSet {
     pub(super) fn answers(&self, variant: usize) -> &[MeasuredAnswer] {
         equal_range(&self.answers, |measured| measured.at.variant, variant)
     }
+}
+
+fn places_of(contexts: &[ContextFigures]) -> ContextPlaces<'_> {
+    contexts.iter().map(|row| (row.method.as_str(), row.fixture.as_str(), row.point, row.run)).collect()
 }
 
 /// What is collected from rows.

@@ -29,12 +29,15 @@ pub(crate) struct Scores {
     measures: Vec<[bool; Dimension::ALL.len()]>,
     /// By probe, its fixture; the probes of a fixture are side by side.
     fixture_of: Vec<usize>,
+    /// The judges that graded anything, by their places in the design.
+    judges: BTreeSet<usize>,
 }
 
 impl Scores {
     /// From grades sorted by place.
     pub(crate) fn new(design: &Design, variants: usize, grades: &[Grade]) -> Scores {
-        let graded = merge_panels(grades, &design.rubric.criteria);
+        let judges: BTreeSet<usize> = grades.iter().map(|grade| grade.judge).collect();
+        let graded = merge_panels(grades, judges.len(), &design.rubric.criteria);
         let fixtures = design.fixtures.iter().enumerate();
         let fixture_of: Vec<usize> = fixtures.flat_map(|(ix, fixture)| repeat_n(ix, fixture.probes.len())).collect();
         let probes = fixture_of.len();
@@ -42,7 +45,13 @@ impl Scores {
         let measures = (0..probes)
             .map(|probe| Dimension::ALL.map(|d| (0..variants).any(|variant| grid.has(variant, probe, d))))
             .collect();
-        Scores { measures, grid, graded, distinct_runs: distinct_runs(grades, variants, probes), fixture_of }
+        let distinct_runs = distinct_runs(grades, judges.len(), variants, probes);
+        Scores { measures, grid, graded, distinct_runs, fixture_of, judges }
+    }
+
+    /// The judges that graded anything, by their places in the design: the panel.
+    pub(crate) fn judges(&self) -> &BTreeSet<usize> {
+        &self.judges
     }
 
     /// How many runs there should be.
@@ -92,10 +101,16 @@ impl Scores {
     }
 }
 
-/// Merges the grades of a panel into one: the median of each criterion, weighted as in the rubric.
-fn merge_panels(grades: &[Grade], criteria: &[CriterionWeight]) -> Vec<MergedScores> {
+/// The grades of each answer and judgement that all judges of the panel gave. Where one of them failed, the answer has no
+/// score: the median of the others would measure how strict they are.
+fn whole_panels(grades: &[Grade], judges: usize) -> impl Iterator<Item = &[Grade]> {
     let panels = grades.chunk_by(|a, b| (a.at, a.judge_n) == (b.at, b.judge_n));
-    let merged = panels.filter_map(|panel| {
+    panels.filter(move |panel| panel.len() >= judges)
+}
+
+/// Merges the grades of a panel into one: the median of each criterion, weighted as in the rubric.
+fn merge_panels(grades: &[Grade], judges: usize, criteria: &[CriterionWeight]) -> Vec<MergedScores> {
+    let merged = whole_panels(grades, judges).filter_map(|panel| {
         let first = panel.first()?;
         let dimensions = if panel.len() == 1 { first.dimensions } else { weigh(panel, criteria) };
         Some(MergedScores { at: first.at, dimensions })
@@ -173,14 +188,15 @@ impl Grid {
     }
 }
 
-/// By variant and probe, how many runs were made from different actions.
-fn distinct_runs(grades: &[Grade], variants: usize, probes: usize) -> Vec<Vec<usize>> {
+/// By variant and probe, how many runs with a score were made from different actions.
+fn distinct_runs(grades: &[Grade], judges: usize, variants: usize, probes: usize) -> Vec<Vec<usize>> {
     let mut counts = vec![vec![0; probes]; variants];
     for runs in grades.chunk_by(|a, b| (a.at.variant, a.at.probe) == (b.at.variant, b.at.probe)) {
         let Some(at) = runs.first().map(|first| first.at) else { continue };
         let by_run = runs.chunk_by(|a, b| a.at.run == b.at.run);
+        let scored = by_run.filter(|run| whole_panels(run, judges).next().is_some());
         let distinct: BTreeSet<Vec<[KeyHalf; 3]>> =
-            by_run.map(|run| run.iter().map(|grade| grade.keys).collect()).collect();
+            scored.map(|run| run.iter().map(|grade| grade.keys).collect()).collect();
         if let Some(count) = counts.get_mut(at.variant).and_then(|counts| counts.get_mut(at.probe)) {
             *count = distinct.len();
         }

@@ -1,0 +1,108 @@
+//! Comparisons in which a part of the evidence is missing or does not count: constraints that grades say little about,
+//! judges that graded one side alone, sets without answers.
+
+use super::compare_tests::{A, NO_LINES, against, gather, manifest, rows, side};
+use crate::action::{ActionKey, Digest};
+use crate::judge::Dimension;
+use crate::measure::{FactClass, FactOutcome};
+use crate::results::aggregates::contexts::fakes::context;
+use crate::results::fakes::{design, model_info};
+use crate::results::*;
+use lexical::claims::RulePosition;
+
+/// A set with a probe of two constraints. The contexts have the first one; the second has this class. All answers get
+/// this grade.
+fn two_constraints(class: FactClass, grade: f64) -> ResultSet {
+    let mut rows = rows("mine", &[[grade; 3]; 4]);
+    for row in &mut rows {
+        row.is_constraint = true;
+        let second = FactOutcome { fact: "no new dependency".into(), class: Some(class), ..row.facts[0].clone() };
+        row.facts.push(second);
+    }
+    gather(manifest("a", &[("mine", "command")]), rows)
+}
+
+#[test]
+fn a_constraint_that_was_lost_beside_another_is_not_cleared_by_a_grade_for_both() {
+    let kept = two_constraints(FactClass::Answered, 4.0);
+    let lost_at = |grade: f64| {
+        let lost = two_constraints(FactClass::Lost, grade);
+        compare(side(&lost), side(&kept), ComparisonScope::All, &NO_LINES).unwrap()
+    };
+    let half = lost_at(3.0);
+    let constraint = |found: &Comparison| regressions(found).iter().filter(|found| found.what == "constraint").count();
+    assert_eq!(constraint(&half), 0);
+    let warnings = unconfirmed_losses(&half);
+    assert_eq!(warnings.len(), 4);
+    assert!(warnings[0].ends_with("a keeps it, and the grades do not say whether an answer has it"), "{warnings:?}");
+    assert_eq!(constraint(&lost_at(1.0)), 4, "an answer without any of them");
+    assert!(unconfirmed_losses(&lost_at(5.0)).is_empty(), "an answer with all of them, in other words");
+}
+
+#[test]
+fn grades_in_completeness_that_do_not_count_confirm_no_loss() {
+    let kept = two_constraints(FactClass::Answered, 4.0);
+    let mut lost = two_constraints(FactClass::Lost, 1.0);
+    let dimensions = vec![Dimension::Completeness];
+    lost.manifest.caveats.unqualified.push(UnqualifiedJudge { judge: "judge".into(), dimensions });
+    let found = compare(side(&lost), side(&kept), ComparisonScope::All, &NO_LINES).unwrap();
+    assert!(regressions(&found).iter().all(|found| found.what != "constraint"));
+    assert_eq!(unconfirmed_losses(&found).len(), 4);
+}
+
+fn graded_by(judge: &str) -> Vec<Row> {
+    rows("mine", &A).into_iter().map(|row| Row { judge: judge.into(), ..row }).collect()
+}
+
+#[test]
+fn sides_that_other_judges_of_the_panel_graded_are_not_compared() {
+    let mut manifest = manifest("a", &[("mine", "command")]);
+    manifest.design.judges.push(model_info("harsh", "test/harsh"));
+    let alone = gather(manifest.clone(), graded_by("judge"));
+    let both = gather(manifest, [graded_by("judge"), graded_by("harsh")].concat());
+    let refused = compare(side(&alone), side(&both), ComparisonScope::Common, &NO_LINES).unwrap_err().to_string();
+    assert!(refused.contains("the judges that gave grades (judge against judge, harsh)"), "{refused}");
+    assert!(compare(side(&alone), side(&alone), ComparisonScope::All, &NO_LINES).is_ok());
+}
+
+/// A set without answers, whose contexts depend on `text` and have the rule that was put into their sessions.
+fn contexts_alone(text: &str) -> ResultSet {
+    let names = ["a", "b", "c"];
+    let mut design = design(&[("m", "command")], &names.map(|name| (name, 0)), 1);
+    design.answerers.clear();
+    design.methods[0].readers.clear();
+    design.constraints = Some(Digest::hash("rules"));
+    let contexts = names.map(|name| {
+        let digest = Digest::hash(format!("{name} {text}"));
+        ContextFigures { context: digest, needed: None, ..context(name, 1, 1, 0.5) }
+    });
+    let constraints = names.map(|name| ConstraintRow {
+        fixture: name.into(),
+        point: 1,
+        method: "m".into(),
+        run: 1,
+        key: ActionKey(Digest::hash(name)),
+        compressed: true,
+        rule: "rule".into(),
+        position: RulePosition::Early,
+        literal: Some(true),
+        near_literal: Some(true),
+    });
+    let none = Vec::<Result<Row, SetError>>::new();
+    let set = ResultSet::gather(Manifest::begin(text, "t", design), none).unwrap().with_contexts(contexts.to_vec());
+    ResultSet { constraints: constraints.to_vec(), ..set }
+}
+
+#[test]
+fn without_answers_other_contexts_are_a_change() {
+    let (now, before) = (contexts_alone("now"), contexts_alone("before"));
+    let found = against(&now, &before);
+    assert_eq!(found.differences.contexts, Some(SameContexts { same: 0, compared: 3 }));
+    assert!(found.is_changed() && found.needed.is_none());
+    let compared = compare(side(&now), side(&before), ComparisonScope::All, &NO_LINES).unwrap();
+    let result = main_result(&summarize(&now, Some(compared)), &now.manifest);
+    assert!(matches!(result, MainResult::NoEvidence(_)), "{result:?}");
+    let same = against(&now, &now);
+    assert_eq!(same.differences.contexts, Some(SameContexts { same: 3, compared: 3 }));
+    assert!(!same.is_changed());
+}
