@@ -29,7 +29,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("pipeline", &["measure", "probe", "compress", "answer", "judge", "action"]),
     ("plan", &["pipeline", "measure", "probe", "compress", "answer", "search", "judge", "action", "entries"]),
     ("parts", &["plan", "pipeline", "compress", "judge", "action"]),
-    ("results", &["parts", "pipeline", "compress", "answer", "probe", "judge", "measure", "action"]),
+    ("results", &["parts", "pipeline", "compress", "answer", "probe", "judge", "measure", "entries", "action"]),
     ("report", &["results", "pipeline", "judge", "measure", "probe", "action"]),
     ("scheduler", &["plan", "pipeline", "stand_in", "results", "answer", "judge", "compress", "entries", "action"]),
     (

@@ -24,6 +24,15 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
                 "设置了 CI，因此不使用流程中的远程缓存；可用 COMPEVAL_REMOTE 和 COMPEVAL_TRUST 指定",
             ),
         )),
+        Event::RefreshContinues { label } => console.note(&console.labelled_prose(
+            TextStyle::Hint,
+            word("note:", "说明："),
+            say!(
+                "this continues the --refresh in which the last run of `{label}` was stopped: outputs made since it began are \
+                 not asked for again; under another label, --refresh begins anew",
+                "继续 `{label}` 上次运行中停下的 --refresh：自其开始以来的产出不再请求；换一个标签则 --refresh 从头开始"
+            ),
+        )),
         Event::RemoteUnavailable(error) => {
             console.warn(
                 word("remote:", "远程："),

@@ -53,9 +53,9 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
     if run.interrupted {
         let next = if ended.refreshes {
             word(
-                "interrupted; finished work is saved. --refresh asks for all of it again; without it, the next run \
-                 takes the rest from the cache as it was",
-                "已中断；完成的工作已保存。再用 --refresh 会全部重新请求；不用它，下次运行从缓存中取其余的旧输出",
+                "interrupted; finished work is saved, and the next run with this label and --refresh continues from there; \
+                 without --refresh, it takes the rest from the cache as it was",
+                "已中断；完成的工作已保存。下次用同一标签和 --refresh 运行会从这里继续；不用 --refresh 则从缓存中取其余的旧输出",
             )
         } else {
             word(

@@ -9,7 +9,8 @@
 //! A batch is open while its closing is missing. The actions of an open batch are held: nothing else requests them.
 //! Versions without batches refuse the format of the cache instead of sending the requests again.
 //!
-//! A [`Refresh`] replaces outputs that the cache has; it is under way as long as its batches are open.
+//! A [`Refresh`] replaces outputs that the cache has; it is under way as long as its batches are open, and after a run that
+//! was stopped.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -23,7 +24,7 @@ use super::meta::{EntryCoordinate, EntryRecord};
 use crate::action::{ActionKey, Digest, Inputs, Sources, Stage};
 use base::locale::word;
 use base::units::Usd;
-use models::{BatchAccount, ModelRef, Operation, Price};
+use models::{BatchAccount, Limits, ModelRef, Operation, Price};
 use store::cache::{BatchNonce, BatchStep, CacheError, Record, StepLog, Store, now_ms};
 
 /// The name of a line at the vendor: key, attempt and nonce. The key alone would let an old batch replace a later
@@ -104,6 +105,11 @@ impl BatchIntent {
     /// The most that the batch may cost, as far as prices are known.
     pub fn reserved(&self) -> Usd {
         Usd(self.lines.iter().filter_map(|line| line.reserved).map(|usd| usd.0).sum())
+    }
+
+    /// The provider's `max_attempts` when the batch was submitted.
+    pub fn max_attempts(&self) -> u32 {
+        self.max_attempts.unwrap_or(Limits::default().max_attempts)
     }
 
     pub fn name(&self, line: &BatchLine) -> LineName {
@@ -212,11 +218,12 @@ impl Journal {
         self.open.iter().flat_map(|batch| &batch.intent.lines).map(|line| line.key).collect()
     }
 
-    /// The refresh of these stages: the one that open batches are part of, or a new one.
-    pub fn refresh(&self, stages: BTreeSet<Stage>) -> Refresh {
+    /// The refresh that a run is to do, or an earlier one of the same stages that open batches are part of.
+    pub fn refresh(&self, wanted: Refresh) -> Refresh {
         let under_way = self.open.iter().filter_map(|batch| batch.intent.refresh.as_ref());
-        let since = under_way.filter(|refresh| refresh.stages == stages).map(|refresh| refresh.since).min();
-        Refresh { stages, since: since.unwrap_or_else(now_ms) }
+        let same = under_way.filter(|refresh| refresh.stages == wanted.stages);
+        let since = same.map(|refresh| refresh.since).fold(wanted.since, u64::min);
+        Refresh { since, ..wanted }
     }
 
     /// The number of attempts without a result that each action has behind it.
@@ -278,8 +285,9 @@ fn unencoded(error: &impl fmt::Display) -> CacheError {
     CacheError::unencoded(word("the record of a batch", "批次的记录"), &error.to_string())
 }
 
-/// The stages that a run refreshes. With batches this may take several runs: each of them notes the refresh in what it
-/// submits, so that the next one continues it instead of starting again.
+/// The stages that a run refreshes. This may take several runs, because a run may be stopped, and with batches: each of
+/// them notes the refresh in its manifest and in what it submits, so that the next one continues it instead of starting
+/// again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refresh {
     stages: BTreeSet<Stage>,
@@ -288,6 +296,15 @@ pub struct Refresh {
 }
 
 impl Refresh {
+    /// A refresh that begins now.
+    pub fn new(stages: BTreeSet<Stage>) -> Refresh {
+        Refresh { stages, since: now_ms() }
+    }
+
+    pub fn is_of(&self, stages: &BTreeSet<Stage>) -> bool {
+        self.stages == *stages
+    }
+
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }

@@ -15,7 +15,7 @@ use super::project::stage_models;
 use super::recorder::{Forwarder, Recorder};
 use super::remote::report_warnings;
 use super::rows::RowMaker;
-use crate::action::{Stage, StageName};
+use crate::action::StageName;
 use crate::entries::{Journal, Refresh};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{OutputCache, Preparer};
@@ -34,7 +34,7 @@ pub struct EngineOptions {
     pub budget: Arc<Budget>,
     pub offline: bool,
     pub allow_weak_judge: bool,
-    pub refresh: BTreeSet<Stage>,
+    pub refresh: Refresh,
     /// The number of actions in progress at once; `None` is the number that the providers allow.
     pub jobs: Option<usize>,
     /// Tests the judges and does not run the matrix.

@@ -26,11 +26,12 @@ use super::regrade::Regrader;
 use super::remote::{connect_remote, note_origins, remote_use, report_changed_outputs, trusted_keys};
 use super::request::{Baseline, Request};
 use super::takeover::{PublishedFiles, made_files, source_of_files};
+use crate::entries::Refresh;
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{CostEstimate, reachable, selftest_actions};
 use crate::results::{
     ComparisonScope, Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError, ListedRow, Manifest,
-    Publication, Regradings, ResultsFolder, Summary, Tried, Tries, names, variant_designs,
+    Publication, Regradings, ResultsFolder, Summary, Tried, Tries, names, unfinished_refresh, variant_designs,
 };
 use crate::scheduler::{self, Budget, Listener, RunOutcome};
 use base::say;
@@ -217,6 +218,7 @@ impl Prepared {
             }
             (error, _) => error.into(),
         })?;
+        let refresh = begin_refresh(&pipeline, &label, &request, listening);
         let (remote, declared) = (std::mem::take(&mut request.remote), &pipeline.remote);
         let trusted = trusted_keys(&remote, declared);
         let (shared, merge) = match request.part {
@@ -233,7 +235,7 @@ impl Prepared {
             offline: request.offline || is_merge,
             // Each part was given this permission or not.
             allow_weak_judge: request.allow_weak_judge || is_merge,
-            refresh: request.refresh.clone(),
+            refresh,
             jobs: request.jobs,
             batches: request.batches.clone(),
             trusted,
@@ -378,6 +380,7 @@ impl Prepared {
         let Prepared { pipeline, request, .. } = self;
         let mut manifest = Manifest::begin(self.label.as_str(), &now(), self.design.clone());
         manifest.part = self.part.as_ref().map(|part| part.record);
+        manifest.refresh = self.options.refresh.clone();
         for file in pipeline.sources.iter().cloned().chain(data_files(pipeline)) {
             store.text(file.digest, &file.text);
             manifest.files.insert(file.path, file.digest);
@@ -412,6 +415,15 @@ impl Prepared {
         manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
         Ok(counts.finish(manifest, &self.options.budget.spent().with_unfinished(sent))?)
     }
+}
+
+/// The refresh that a run does: the one that the last run of its label was stopped in, or a new one.
+fn begin_refresh(pipeline: &Pipeline, label: &Label, request: &Request, listening: &Listening<'_>) -> Refresh {
+    let unfinished = unfinished_refresh(&pipeline.results, label, &request.refresh);
+    if unfinished.is_some() {
+        listening.report(&Event::RefreshContinues { label });
+    }
+    unfinished.unwrap_or_else(|| Refresh::new(request.refresh.clone()))
 }
 
 /// Refuses to confirm a winner on fixtures that a try used, or that confirmed another winner.

@@ -8,7 +8,7 @@ use super::part::PartOfRun;
 use crate::action::{ActionKey, StageName};
 use crate::pipeline::{ExternalAccess, Pipeline, Problems};
 use crate::plan::CostEstimate;
-use crate::results::ResultsFolder;
+use crate::results::{Label, ResultsFolder};
 use crate::scheduler::{self, Budget, Spent, StopRequest};
 use base::files::FileError;
 use models::ProviderStatus;
@@ -23,6 +23,8 @@ pub enum Event<'a> {
     Part(&'a PartOfRun),
     /// The pipeline declares a remote, but it is not used, because this is a CI job and its command names no remote.
     RemoteIgnored,
+    /// The run continues the refresh in which the last run of its label was stopped.
+    RefreshContinues { label: &'a Label },
     /// The connection to the remote failed; the run continues without the remote.
     RemoteUnavailable(&'a RemoteError),
     /// Everything that the remote has was pulled, and the run is about to pay for the rest.

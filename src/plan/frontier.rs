@@ -16,6 +16,7 @@ use super::texts::FixtureTexts;
 use crate::answer::Exchange;
 use crate::compress;
 use crate::pipeline::{AnswerCell, Chain, CompressCell, Matrix, MatrixCounts, Pipeline};
+use models::{Lane, ModelUse};
 
 /// A walk is near its end if no chain is left to open and at most this many tasks are ready. Before that, cells are
 /// finished one after the other, so that few are open.
@@ -131,11 +132,16 @@ impl<'p> Frontier<'p> {
         }
     }
 
+    /// Whether requests to a model wait until one of them has filled the provider's prompt cache. In batches they do not:
+    /// that one would take a batch of its own.
+    fn warms(&self, model: &ModelUse) -> bool {
+        self.warms_prompt_caches && model.lane != Lane::Batch && model.provider.caches_prompts()
+    }
+
     /// Lets a judgement wait if another one whose request begins with the same text goes ahead of it; else returns it.
     fn warm_judge(&self, task: JudgeTask) -> Option<Task> {
-        let warms = self.warms_prompt_caches
-            && self.pipeline.settings.judge_context
-            && self.pipeline.judge(task.cell.judge).model.provider.caches_prompts()
+        let warms = self.pipeline.settings.judge_context
+            && self.warms(&self.pipeline.judge(task.cell.judge).model)
             && task.context.texts.is_worth_warming(task.context.cell.point);
         if !warms {
             return Some(Task::Judge(task));
@@ -211,10 +217,8 @@ impl<'p> Frontier<'p> {
         let tasks =
             cells.iter().map(|cell| AnswerTask { cell: *cell, context: context.clone(), exchange: exchange.clone() });
         let mut answers: Vec<Task> = tasks.map(Task::Answer).rev().collect();
-        let caches_prompts = cells.first().is_some_and(|cell| {
-            self.warms_prompt_caches && self.pipeline.answerer(cell.answerer).model.provider.caches_prompts()
-        });
-        if caches_prompts && context.texts.is_worth_warming(context.cell.point) {
+        let warms = cells.first().is_some_and(|cell| self.warms(&self.pipeline.answerer(cell.answerer).model));
+        if warms && context.texts.is_worth_warming(context.cell.point) {
             let first = answers.pop();
             *context.waiting.borrow_mut() = answers;
             self.ready.extend(first);

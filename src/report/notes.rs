@@ -190,11 +190,15 @@ fn scale_warning(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Op
     }
     let scale = &summary.scale;
     let Some(difference) = scale.difference else { return Some(tr.scale_unchecked.to_owned()) };
-    let cause = match scale.cause? {
-        NarrowScaleCause::Judge => tr.narrow_by_judge,
-        NarrowScaleCause::Bank => tr.narrow_by_bank,
-        NarrowScaleCause::Answerer => tr.narrow_by_answerer,
-        NarrowScaleCause::FewProbes => tr.narrow_by_chance,
+    if !scale.is_narrow() {
+        return None;
+    }
+    let cause = match scale.cause {
+        Some(NarrowScaleCause::Judge) => tr.narrow_by_judge,
+        Some(NarrowScaleCause::Bank) => tr.narrow_by_bank,
+        Some(NarrowScaleCause::Answerer) => tr.narrow_by_answerer,
+        Some(NarrowScaleCause::FewProbes) => tr.narrow_by_chance,
+        None => tr.narrow_by_unknown,
     };
     let bound = scale.lower_bound.map(|bound| format!(" (≥ {})", signed(bound))).unwrap_or_default();
     Some(fill(tr.narrow_scale, &[&signed(difference), &scale.probes.to_string(), &bound, cause]))

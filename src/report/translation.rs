@@ -441,8 +441,8 @@ texts! {
         "agreement of the judges: Krippendorff's alpha {} over {} scores.",
         "评审之间的一致性：Krippendorff's alpha {}（{} 个分数）。";
     scale_unchecked:
-        "ceiling and floor: not checked, because there are no grades of both a `full` and a `none` method.",
-        "上限与下限：未检查，因为没有同时对 `full` 与 `none` 方法评分。";
+        "ceiling and floor: not checked, because no answerable probe has grades of both a `full` and a `none` method.",
+        "上限与下限：未检查，因为没有一个可回答的问题同时有 `full` 与 `none` 方法的评分。";
     narrow_scale:
         "ceiling and floor are not clearly apart: full − none is {} over {} probes{}; at least 1.0 and a lower bound \
          above 0 are needed. Figures between them mean little. {}",
@@ -457,6 +457,9 @@ texts! {
         "The answers of neither have the facts, so suspect the answerer: it does not find them in the whole \
          transcript.",
         "事实在两者的回答中都没有出现：请怀疑作答模型，它在完整记录中也找不到。";
+    narrow_by_unknown:
+        "Suspect the judge, the bank or the answerer: without expected facts it is not known which.",
+        "请怀疑评审、题库或作答模型：没有预期事实，不知道是哪一个。";
     narrow_by_chance:
         "The mean may be chance: ask more probes.", "这一均值可能只是偶然：请增加问题。";
     low_alpha:

@@ -231,19 +231,19 @@ impl Budget {
         Reservation { likely: worst.0, excess: 0.0 }
     }
 
-    /// Replaces what was reserved for a batch by what was billed for its lines, each with its usage if it was worked on.
+    /// Replaces what was reserved for a batch by what counts as `spent` for it, and adds what was billed for its lines, each
+    /// with its usage if it was worked on.
     pub fn settle_batch(
         &self,
         reservations: Vec<Reservation>,
+        spent: Usd,
         lines: impl Iterator<Item = (Option<Usage>, Option<Usd>)>,
     ) {
-        let lines: Vec<_> = lines.collect();
-        let billed = lines.iter().try_fold(Usd(0.0), |sum, (_, charge)| add_known(Some(sum), *charge));
         for (at, reservation) in reservations.into_iter().enumerate() {
-            self.settle(reservation, if at == 0 { billed } else { billed.map(|_| Usd(0.0)) });
+            self.settle(reservation, Some(if at == 0 { spent } else { Usd(0.0) }));
         }
         let paid = &mut self.state().paid;
-        for (usage, charge) in lines.into_iter().filter_map(|(usage, charge)| Some((usage?, charge))) {
+        for (usage, charge) in lines.filter_map(|(usage, charge)| Some((usage?, charge))) {
             paid.replies += 1;
             paid.usage = Some(paid.usage.map_or(usage, |before| before + usage));
             paid.usd = add_known(paid.usd, charge);
@@ -342,6 +342,8 @@ pub(super) struct BudgetLease<'b> {
     input: Tokens,
     /// The longest reply.
     longest: Tokens,
+    /// Replies to the request, before its first attempt, that could not be used.
+    unusable_before: u32,
     refusal: Mutex<Option<BudgetReached>>,
     breakers: Option<(&'b CircuitBreakers, &'b ModelRequest)>,
 }
@@ -357,12 +359,18 @@ impl<'b> BudgetLease<'b> {
         input: Tokens,
         longest: Tokens,
     ) -> BudgetLease<'b> {
-        BudgetLease { budget, prices, stage, model, lane, input, longest, refusal: Mutex::default(), breakers: None }
+        let (unusable_before, refusal, breakers) = (0, Mutex::default(), None);
+        BudgetLease { budget, prices, stage, model, lane, input, longest, unusable_before, refusal, breakers }
     }
 
     /// The same for a request that is cancelled when its breaker trips.
     pub(super) fn until_blocked(self, breakers: &'b CircuitBreakers, request: &'b ModelRequest) -> BudgetLease<'b> {
         BudgetLease { breakers: Some((breakers, request)), ..self }
+    }
+
+    /// The same for a request that has this many replies behind it that could not be used.
+    pub(super) fn after_unusable(self, replies: u32) -> BudgetLease<'b> {
+        BudgetLease { unusable_before: replies, ..self }
     }
 
     /// The most that an attempt costs if its reply has `reply` tokens.
@@ -428,6 +436,10 @@ impl AttemptBudget for BudgetLease<'_> {
 
     fn release(&self, held: Reservation) {
         self.budget.give_back(held);
+    }
+
+    fn unusable_before(&self) -> u32 {
+        self.unusable_before
     }
 
     async fn cancelled(&self) {
@@ -562,7 +574,7 @@ mod tests {
         assert!(budget.reserve(Some(Usd(0.3)), Some(Usd(0.3))).is_err(), "the rest is out");
         let used = Usage { input: Some(Tokens(10)), output: Some(Tokens(1)), ..Usage::default() };
         let lines = [(Some(used), Some(Usd(0.2))), (None, Some(Usd(0.0))), (Some(used), Some(Usd(0.1)))];
-        budget.settle_batch(vec![held], lines.into_iter());
+        budget.settle_batch(vec![held], Usd(0.3), lines.into_iter());
         let spent = budget.spent();
         assert_eq!((spent.replies, spent.usage, spent.reserved), (2, Some(used + used), Usd(0.0)));
         assert!((spent.usd.unwrap().0 - 0.3).abs() < 1e-9);

@@ -1,5 +1,6 @@
 //! The life of one action: it is executed, its raw output is stored and then read, and the store notes how it was read.
-//! A model is asked again if its reply breaks the contract of the stage.
+//! A model is asked again if its reply breaks the contract of the stage. Actions that start a program are in
+//! `execute_program`.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -11,16 +12,16 @@ use serde::de::DeserializeOwned;
 
 use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
-use super::earlier::EarlierOutput;
+use super::earlier::{EarlierOutput, unusable_in_batch};
 use super::prefixes::{SharedPrefixes, at_paragraph};
-use super::program::{ProgramOutput, Programs};
+use super::program::Programs;
 use crate::action::{Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work};
 use crate::answer;
-use crate::compress::{self, CommandSpec, Strategy};
+use crate::compress;
 use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
 use crate::plan::{
-    self, Action, CurrentSources, MadeOutput, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer,
-    Resolved, Task, Unreadable,
+    self, Action, CurrentSources, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer, Resolved, Task,
+    Unreadable,
 };
 use crate::results::{Blame, FailedAction};
 use crate::stand_in;
@@ -92,7 +93,7 @@ pub struct Executor<'e> {
 
 impl Executor<'_> {
     /// Describes the entry of an action that rules or the user's program executed: it used no tokens and cost nothing.
-    fn describe(&self, action: &Action, latency: Duration) -> EntryMeta {
+    pub(super) fn describe(&self, action: &Action, latency: Duration) -> EntryMeta {
         let pipeline = self.preparer.pipeline();
         EntryMeta {
             stage: action.stage,
@@ -172,20 +173,8 @@ impl Executor<'_> {
         })
     }
 
-    fn read_output(&self, action: &Action, format: BodyFormat, bytes: &[u8]) -> Result<Output, Unreadable> {
+    pub(super) fn read_output(&self, action: &Action, format: BodyFormat, bytes: &[u8]) -> Result<Output, Unreadable> {
         plan::read_output(&self.preparer, &action.task, format, bytes)
-    }
-
-    /// The program that an action starts.
-    fn command(&self, action: &Action) -> Option<&CommandSpec> {
-        let pipeline = self.preparer.pipeline();
-        if let Task::Answer(task) = &action.task {
-            return task.recovery(pipeline)?.command.as_ref();
-        }
-        match &action.task.method(pipeline)?.strategy {
-            Strategy::Command(spec) => Some(spec),
-            _ => None,
-        }
     }
 
     /// The output of a task, if it is in the cache and reads.
@@ -213,67 +202,18 @@ impl Executor<'_> {
         breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
         let before = plan::earlier_output(self.store, &self.coordinate(action), action);
-        let mut fresh = match &action.work {
-            Work::Ask(request) => {
-                let earlier = EarlierOutput::find(self.store, &action.key);
-                let asked = self.ask(action, request, breakers).await;
-                if let (Some(earlier), Err(_)) = (earlier, &asked) {
-                    earlier.restore(self.store).await?;
-                }
-                asked
-            }
-            Work::Execute(program) => self.run_program(action, self.read_input(action, &program.stdin)?).await,
+        let earlier = EarlierOutput::find(self.store, &action.key);
+        let made = match &action.work {
+            Work::Ask(request) => self.ask(action, request, breakers).await,
+            Work::Execute(program) => self.run_program(action, &program.stdin, breakers).await,
             Work::Compute(computation) => self.compute(action, computation).await,
-        }?;
+        };
+        if let (Some(earlier), Err(_)) = (earlier, &made) {
+            earlier.restore(self.store).await?;
+        }
+        let mut fresh = made?;
         fresh.resolved.unchanged = before == Some(fresh.resolved.out);
         Ok(fresh)
-    }
-
-    async fn run_program(&self, action: &Action, stdin: Arc<str>) -> Result<ExecutedOutput, ExecutionError> {
-        let missing = word("no program is declared here", "此处没有声明程序");
-        let spec = self.command(action);
-        let spec = spec.ok_or_else(|| self.failure(action, Blame::Infrastructure, missing))?;
-        self.budget.check().map_err(ExecutionError::OverBudget)?;
-        // A method answers for its compressor; a search belongs to none.
-        let blame = if matches!(action.task, Task::Compress(_)) { Blame::Method } else { Blame::Infrastructure };
-        let unchanged = self.preparer.pipeline().module_files.check(spec);
-        unchanged.map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
-        let began = Instant::now();
-        match self.programs.run(spec, Bytes::copy_from_slice(stdin.as_bytes())).await {
-            Ok(output) => self.store_program_output(action, spec, output).await,
-            Err(error) => {
-                let message = error.to_string();
-                let meta = self.describe(action, began.elapsed());
-                self.store.fail(action.key, &meta.header(), "program", &message).await?;
-                Err(self.failure(action, blame, message).into())
-            }
-        }
-    }
-
-    /// Stores what a program returned, with what its requests cost: as it says, else by the price of its model. Where
-    /// neither is known, the cost is unknown. If a module has changed meanwhile, nothing is stored.
-    async fn store_program_output(
-        &self,
-        action: &Action,
-        spec: &CommandSpec,
-        ProgramOutput { stdout, started, elapsed, .. }: ProgramOutput,
-    ) -> Result<ExecutedOutput, ExecutionError> {
-        let output = self.read_output(action, BodyFormat::Local, &stdout);
-        let reported = output.as_ref().map_or_else(|_| compress::reported_usage(&stdout), Output::usage);
-        let usage = reported.unwrap_or_default();
-        let cost = usage.cost.or_else(|| self.prices.cost(&ModelRef::parse(spec.model.as_deref()?)?, &usage.tokens));
-        if reported.is_some() || spec.model.is_some() || !spec.secrets.is_empty() {
-            self.budget.charge(usage.calls.unwrap_or(0), usage.tokens, cost);
-        }
-        let pipeline = self.preparer.pipeline();
-        let made = plan::made_output(pipeline, action, spec, stdout, started);
-        let MadeOutput { action: made, stdout, sources, fault } =
-            made.map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
-        let mut meta = EntryMeta { usage: usage.tokens, cost, ..self.describe(&made, elapsed) };
-        meta.sources.0.extend(sources.0);
-        let record = self.store.put_reply(made.key, &meta.header(), stdout).await?;
-        pipeline.module_files.note_output(action.key, made.key);
-        self.note_read(&made, record, output.and_then(|output| fault.map_or(Ok(output), |fault| Err(fault.into()))))
     }
 
     async fn compute(&self, action: &Action, work: &Computation) -> Result<ExecutedOutput, ExecutionError> {
@@ -329,8 +269,9 @@ impl Executor<'_> {
         let longest = self.longest_reply(&model, &call);
         let lane = self.most_expensive_lane(&call, &model);
         let lease = BudgetLease::new(self.budget, self.prices, action.task.stage(), &model, lane, input, longest);
-        let lease = lease.until_blocked(breakers, request);
-        let mut attempt = 1;
+        let before = unusable_in_batch(self.store, &action.key);
+        let lease = lease.until_blocked(breakers, request).after_unusable(before);
+        let mut attempt = 1 + before;
         loop {
             let stored = &Cell::new(None);
             let store = |reply: &RawReply| {
@@ -353,10 +294,9 @@ impl Executor<'_> {
             match plan::read_reply(&self.preparer, &action.task, reply.dialect, &completion) {
                 Ok(output) => {
                     self.outputs.note_model(action.work.requested_model(), reply.model);
-                    let mut fresh = self.note_output(action, stored.take(), output);
-                    fresh.repeated = repeated;
-                    fresh.usage_warning = reply.usage_warning.map(|warning| format!("`{model}` {warning}"));
-                    return Ok(fresh);
+                    let usage_warning = reply.usage_warning.map(|warning| format!("`{model}` {warning}"));
+                    let made = self.note_output(action, stored.take(), output);
+                    return Ok(ExecutedOutput { repeated, usage_warning, ..made });
                 }
                 Err(fault) => {
                     self.note_unreadable(stored.take(), &fault.to_string());
@@ -412,6 +352,7 @@ impl Executor<'_> {
         &self,
         action: &Action,
         breakers: &CircuitBreakers,
+        max_attempts: u32,
     ) -> Option<Result<ExecutedOutput, ExecutionError>> {
         let request = action.request()?;
         let record = self.store.find(&action.key)?;
@@ -429,13 +370,12 @@ impl Executor<'_> {
             }
             Ok(Err(fault)) => {
                 self.note_unreadable(Some(record), &fault.to_string());
-                let is_last = action.attempts <= 1;
-                return is_last.then(|| Err(self.unreadable(action, &fault, fault.to_string()).into()));
+                return (action.attempts <= 1).then(|| Err(self.unreadable(action, &fault, fault.to_string()).into()));
             }
             Err(fault) => fault,
         };
         let limit = request.settings.max_output_tokens;
-        let (failure, is_retryable) = reply_failure(fault, &body, &record.usage, limit);
+        let (failure, is_retryable) = reply_failure(fault, &body, &record.usage, limit, max_attempts);
         if is_retryable {
             self.note_unreadable(Some(record), &failure.message);
             return None;
@@ -543,7 +483,7 @@ impl Executor<'_> {
     }
 
     /// The text of an input, from the cache where it is another action's output.
-    fn read_input(&self, action: &Action, value: &InputValue) -> Result<Arc<str>, ExecutionError> {
+    pub(super) fn read_input(&self, action: &Action, value: &InputValue) -> Result<Arc<str>, ExecutionError> {
         let text = value.text(&|digest: &Digest| self.outputs.text_of(&action.task, digest));
         text.map_err(|error| self.unavailable(action, &error).into())
     }
@@ -559,7 +499,7 @@ impl Executor<'_> {
     }
 
     /// Notes how a stored output was read.
-    fn note_read(
+    pub(super) fn note_read(
         &self,
         action: &Action,
         record: Record,

@@ -16,6 +16,7 @@ mod supervisor;
 mod program;
 mod prefixes;
 mod execute;
+mod execute_program;
 mod in_flight;
 mod queue;
 mod batch;

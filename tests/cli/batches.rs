@@ -113,6 +113,16 @@ fn without_wait_each_run_collects_what_has_ended() {
 }
 
 #[test]
+fn no_request_waits_for_a_batch_that_fills_a_prompt_cache() {
+    let server = BatchServer::start(Vendor::Anthropic);
+    let project = project(&server);
+    let long = format!("Find out why. {}", "There is much to read here. ".repeat(400));
+    project.edit("fixtures/harbor.json", "Find out why.", &long);
+    project.expect(0, "run --label a --runs 1 --lane batch --wait");
+    assert_eq!(server.book().batches.len(), 2, "answers, then grades");
+}
+
+#[test]
 fn an_edit_while_a_batch_is_open_loses_nothing() {
     for vendor in VENDORS {
         let server = BatchServer::start(vendor);
@@ -237,6 +247,37 @@ fn a_grade_that_breaks_the_contract_is_asked_again_live() {
     }
 }
 
+/// Whether a request is for a grade of one certain answer.
+fn is_spoiled(body: &Value) -> bool {
+    let body = body.to_string();
+    body.contains("<material>") && body.contains("Who owns the machine?")
+}
+
+#[test]
+fn a_reply_of_a_batch_that_cannot_be_used_is_the_first_of_three() {
+    // One is empty, the other breaks the contract of the stage.
+    for (vendor, text) in [(Vendor::OpenAi, ""), (Vendor::Anthropic, "I would rather not say.")] {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        let spoiled = move |body: &Value, times: u8| match is_spoiled(body) && times > 0 {
+            true => Fate::Text(text),
+            false => Fate::Sensible,
+        };
+        server.book().behaviour = Behaviour {
+            fates: Arc::new(spoiled),
+            // The first request of its kind is sent live: it is answered well.
+            live_fates: Arc::new(spoiled),
+            ..Behaviour::default()
+        };
+        project.expect(5, "run --label a --runs 1 --lane batch --wait");
+        let book = server.book();
+        let lines = book.batches.iter().flat_map(|batch| &batch.lines);
+        let spoiled = lines.filter(|(_, body)| is_spoiled(body));
+        let billed: Vec<u32> = spoiled.map(|(_, body)| book.billed[&body.to_string()]).collect();
+        assert!(!billed.is_empty() && billed.iter().all(|times| *times == 3), "{vendor:?}: {billed:?}");
+    }
+}
+
 #[test]
 fn a_batch_whose_creation_was_not_confirmed_is_found() {
     for vendor in VENDORS {
@@ -331,6 +372,22 @@ fn ctrl_c_ends_the_wait_for_another_process_that_creates_a_batch() {
     drop(held);
     project.expect(0, again);
     assert!(server.book().batches.len() > batches);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_a_second_ctrl_c_ends_during_a_call_of_the_batch_api_is_interrupted() {
+    let server = BatchServer::start(Vendor::OpenAi);
+    let project = project(&server);
+    server.book().behaviour.latency = Duration::from_secs(60);
+    let mut running = project.start("run --label a --runs 1 --lane batch --wait");
+    wait_until(|| server.book().calls.contains(&"upload"));
+    running.interrupt();
+    running.wait_for_words("stopping");
+    running.interrupt();
+    let ended = running.end();
+    assert_eq!(ended.code, 130, "{}", ended.stderr);
+    assert_eq!(project.result("a", "manifest.json")["outcome"], "interrupted");
 }
 
 #[test]

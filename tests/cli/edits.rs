@@ -81,6 +81,44 @@ fn refresh_asks_a_stage_again_and_then_not_any_more() {
 }
 
 #[test]
+fn a_refresh_that_is_stopped_continues_and_one_that_was_done_begins_anew() {
+    const WHOLE: usize = 4 * 7;
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1");
+    let refresh = "run --label a --runs 1 --refresh answer";
+    server.forget();
+    let ended = project.expect(6, &format!("{refresh} --max-requests 5"));
+    ended.stdout_says(&[&format!("next: compeval {refresh} --max-requests 5")]);
+    let left = |label: &str| {
+        let plan = project.expect(0, &format!("plan --label {label} --runs 1 --refresh answer --json")).json();
+        plan["stages"]["answer"]["stale"].as_u64().unwrap()
+    };
+    assert_eq!((left("a"), left("b")), (WHOLE as u64 - 5, WHOLE as u64), "another label begins anew");
+    project.expect(0, refresh).says(&["this continues the --refresh in which the last run of `a` was stopped"]);
+    assert_eq!(server.counts(), [(Wanted::Answer, WHOLE)].into(), "each answer is asked for once");
+    server.forget();
+    let ended = project.expect(0, refresh);
+    assert!(!ended.stderr.contains("this continues"), "{}", ended.stderr);
+    assert_eq!(server.counts(), [(Wanted::Answer, WHOLE)].into());
+}
+
+#[test]
+fn a_refresh_that_is_killed_continues() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1");
+    let refresh = "run --label a --runs 1 --refresh answer";
+    server.forget();
+    server.script(|_| Reply::Held);
+    let mut running = project.start(refresh);
+    server.wait_for(1);
+    running.kill();
+    server.let_go();
+    project.expect(0, refresh).says(&["this continues the --refresh"]);
+}
+
+#[test]
 fn a_probe_that_is_added_asks_for_itself_alone() {
     let (server, project) = finished();
     let added = r#"    {"id": "proxy", "type": "decision", "question": "Why does the proxy matter for the port?", "expected_facts": ["8080"]},

@@ -249,6 +249,31 @@ fn ceiling_and_floor_that_are_graded_alike_are_a_warning_on_top_that_names_the_c
     assert!(project.read("results/b/report.md").contains("ceiling and floor: not checked"));
 }
 
+/// A bank in which no probe has expected facts, and one has no answer in the transcript.
+const WITHOUT_FACTS: &str = r#"{
+  "fixture": "harbor",
+  "probes": [
+    {"id": "why", "type": "decision", "question": "Why was the port moved?", "reference_answer": "Because it was taken."},
+    {"id": "files", "type": "artifact", "question": "Which files were touched?", "reference_answer": "The configuration."},
+    {"id": "owner", "type": "recall", "question": "Who owns the machine?", "answerable": false}
+  ]
+}"#;
+
+#[test]
+fn a_bank_without_facts_has_a_scale_and_what_to_suspect_is_unknown() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.write("probes/harbor.probes.json", WITHOUT_FACTS);
+    script(&server, |_| 3);
+    project.expect(0, "run --label a --runs 1 --allow-weak-judge");
+    let summary = project.result("a", "summary.json");
+    let scale = &summary["scale"];
+    assert_eq!((&scale["probes"], &scale["difference"], &scale["cause"]), (&json!(2), &json!(0.0), &Value::Null));
+    assert_eq!(summary["headline"]["kind"], "unscaled");
+    let report = project.read("results/a/report.md");
+    assert!(report.contains("without expected facts it is not known which"), "{report}");
+}
+
 /// More probes about the harbor, so that a gate has enough of them to refuse.
 const MORE_PROBES: &str = r#"
     {"id": "before", "type": "recall", "question": "Which listen port had harbor before?", "expected_facts": ["8080"]},

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::project::Project;
 use super::server::Server;
+#[cfg(unix)]
+use super::server::wait_until;
 
 const SECRET: &str = "sk-proj-Zk3vQ8rT1yLw6mXn4cJd";
 
@@ -128,6 +130,60 @@ fn a_degraded_result_fails_and_odd_ones_are_noted() {
     assert!(contexts(&project).iter().all(|context| context["compressed"].is_null()));
     let own = &project.result("a", "summary.json")["methods"]["mine"];
     assert!(own["overall"]["median"].is_number() && own["not_compressed"].is_null(), "{own}");
+}
+
+/// A worker that notes each request in the file `asked`, does something, and answers that it has paid a dollar.
+fn paying_worker(then: &str) -> String {
+    let script = r#"echo '{"ready":true}'
+while read -r line; do echo x >> asked; THEN id=${line#*\"id\":}
+echo "{\"id\":${id%%,*},\"summary\":\"port 9091\",\"usage\":{\"cost\":1.0}}"; done"#;
+    script.replace("THEN", then)
+}
+
+/// The project, in which one worker answers all requests of four runs.
+fn queueing(server: &Server, then: &str) -> Project {
+    let project = project(server, &paying_worker(then));
+    project.edit("pipeline.toml", "deterministic = true", "protocol = \"lines\"\nworkers = 1");
+    project
+}
+
+const QUEUE: &str = "run --label a --runs 4 --methods mine --stages compress";
+
+#[test]
+fn a_request_that_waits_for_a_worker_is_not_made_once_the_money_is_spent() {
+    let server = Server::start();
+    let project = queueing(&server, "");
+    project.expect(6, &format!("{QUEUE} --max-cost 1.5"));
+    assert_eq!(project.read("asked"), "x\nx\n", "the second request exceeds the limit");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_request_that_waits_for_a_worker_is_not_made_after_ctrl_c() {
+    let server = Server::start();
+    let project = queueing(&server, "while [ ! -e go ]; do sleep 0.01; done;");
+    let mut running = project.start(QUEUE);
+    wait_until(|| project.exists("asked"));
+    running.interrupt();
+    running.wait_for_words("stopping");
+    project.write("go", "");
+    let ended = running.end();
+    assert_eq!((ended.code, project.read("asked").as_str()), (130, "x\n"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_refresh_whose_result_cannot_be_used_keeps_the_one_before() {
+    let server = Server::start();
+    let project = project(&server, "cat > /dev/null; echo x >> starts; cat answer.json");
+    project.write("answer.json", r#"{"summary":"port 9091"}"#);
+    let run = |label: &str| format!("run --label {label} --runs 1 --methods mine --stages compress");
+    project.expect(0, &run("a"));
+    project.write("answer.json", r#"{"summary":"9091","degraded":"the model did not answer"}"#);
+    project.expect(5, &format!("{} --refresh compress", run("b")));
+    let starts = project.read("starts");
+    project.expect(0, &run("c"));
+    assert_eq!(project.read("starts"), starts);
+    assert_eq!(project.read("results/c/contexts.jsonl"), project.read("results/a/contexts.jsonl"));
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub struct Behaviour {
     pub deletes_results: bool,
     /// The fate of a line, by its body and attempt.
     pub fates: Arc<Fates>,
+    /// The reply to a live request, by its body and how often it was billed before.
+    pub live_fates: Arc<Fates>,
     /// The latency of every call except the live ones.
     pub latency: Duration,
 }
@@ -66,6 +68,7 @@ impl Default for Behaviour {
             refuses: false,
             deletes_results: false,
             fates: Arc::new(|_, _| Fate::Sensible),
+            live_fates: Arc::new(|_, _| Fate::Sensible),
             latency: Duration::ZERO,
         }
     }
@@ -228,7 +231,9 @@ impl Book {
     fn live(&mut self, vendor: Vendor, body: &[u8]) -> Reply {
         let request: Value = serde_json::from_slice(body).unwrap_or_default();
         self.live += 1;
-        Reply::Json(200, self.reply(vendor, &request, &Fate::Sensible))
+        let billed = self.billed.get(&request.to_string()).copied().unwrap_or(0);
+        let fate = (self.behaviour.live_fates)(&request, u8::try_from(billed).unwrap_or(u8::MAX));
+        Reply::Json(200, self.reply(vendor, &request, &fate))
     }
 
     /// Requests that came, live and in batches.

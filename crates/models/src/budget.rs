@@ -30,6 +30,11 @@ pub trait AttemptBudget {
     /// Returns the reservation of an attempt that is not made after all.
     fn release(&self, reservation: Self::Reservation);
 
+    /// How many replies to the same request could not be used before this call: they count as replies to it.
+    fn unusable_before(&self) -> u32 {
+        0
+    }
+
     /// Completes once no further attempt is wanted. An attempt in flight is not interrupted.
     fn cancelled(&self) -> impl Future<Output = ()>;
 }

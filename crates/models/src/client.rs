@@ -147,7 +147,7 @@ impl Client {
         let mut prepared = self.prepare(provider, call, expected)?;
         let may_fall_back = call.lane == Lane::Flex && prepared.connection.spec.limits.flex_fallback;
         let live = may_fall_back.then(|| Call { lane: Lane::Live, ..call.clone() });
-        let mut counts = AttemptCounts::default();
+        let mut counts = AttemptCounts::after(budget.unusable_before());
         loop {
             let (error, pause) = match self.budgeted_attempt(&prepared, &mut counts, budget, &mut store).await? {
                 Ok(answered) => return Ok(answered),
@@ -156,7 +156,7 @@ impl Client {
             let Some(wait) = self.wait_for_next(&prepared, &mut counts, &error, pause) else {
                 if let Some(live) = live.as_ref().filter(|live| prepared.falls_back(&error, live)) {
                     prepared = self.prepare(provider, live, expected)?;
-                    counts = AttemptCounts { sent: counts.sent, ..AttemptCounts::default() };
+                    counts = AttemptCounts { sent: counts.sent, billed: counts.billed, ..AttemptCounts::default() };
                     continue;
                 }
                 let waited = counts.waited > self.policy.wait_budget;
@@ -359,11 +359,7 @@ impl PreparedCall<'_> {
         self.connection.account.limiter.settle(None, self.need, used);
         let read = dialects::read(reply.dialect, self.call.operation, &reply.body, Some(self.expected));
         let limit = self.call.settings.max_output_tokens;
-        read.map_err(|fault| {
-            let error = unusable(fault, &reply.body, &reply.usage, limit);
-            let has_output = reply.usage.output.is_some_and(|output| output.0 > 0);
-            AttemptError { is_billed: has_output && error.class == ErrorClass::Malformed, ..error }
-        })
+        read.map_err(|fault| unusable(fault, &reply.body, &reply.usage, limit))
     }
 
     /// The tokens that count against the limits; a count that the provider did not report stays as reserved.
@@ -417,7 +413,7 @@ fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
 
 /// The error of a reply that is no answer.
 fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>) -> AttemptError {
-    match fault {
+    let error = match fault {
         ReadFault::Truncated => truncated(usage, limit),
         ReadFault::Upstream(_) => upstream(fault, body),
         ReadFault::Malformed(_) if body.trim_ascii_start().starts_with(b"<") => {
@@ -428,15 +424,23 @@ fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>)
             AttemptError::from(fault).with_hint(hint)
         }
         other => other.into(),
-    }
+    };
+    let has_output = usage.output.is_some_and(|output| output.0 > 0);
+    AttemptError { is_billed: has_output && error.class == ErrorClass::Malformed, ..error }
 }
 
-/// The failure of a request of a batch whose stored reply is no answer, and whether it may be asked again. `limit` is the
-/// most tokens that the reply was allowed.
-pub fn reply_failure(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>) -> (CallFailure, bool) {
+/// The failure of a request of a batch whose stored reply is no answer, and whether it is asked again, as after a live
+/// reply. `limit` is the most tokens that the reply was allowed.
+pub fn reply_failure(
+    fault: ReadFault,
+    body: &[u8],
+    usage: &Usage,
+    limit: Option<Tokens>,
+    max_attempts: u32,
+) -> (CallFailure, bool) {
     let error = unusable(fault, body, usage, limit);
-    let is_retryable = error.is_retryable();
-    (error.failure(1), is_retryable)
+    let next = AttemptCounts::default().next(&error, None, max_attempts, &RetryPolicy::default(), 0.0);
+    (error.failure(1), next.is_some())
 }
 
 /// Something that happened to a call.

@@ -84,6 +84,11 @@ pub(super) struct AttemptCounts {
 }
 
 impl AttemptCounts {
+    /// The counts of a call whose request has this many replies behind it that could not be used.
+    pub(super) fn after(unusable: u32) -> AttemptCounts {
+        AttemptCounts { counted: unusable, billed: unusable, ..AttemptCounts::default() }
+    }
+
     /// How long this call waits after `error` before it queues again; `None` to give up. `pause` is how long the rate
     /// limiter pauses all requests because of the error.
     pub(super) fn next(
@@ -166,6 +171,18 @@ mod tests {
             assert!(waits(class, 6).is_empty(), "{class:?}");
         }
         assert!(waits(ErrorClass::RateLimited, 1).is_empty(), "one attempt fails fast");
+    }
+
+    #[test]
+    fn an_unusable_reply_from_before_the_call_is_one_of_those_that_it_may_bring() {
+        for (is_billed, most) in [(true, MOST_BILLED), (false, 6)] {
+            let error = AttemptError { is_billed, ..fault(ErrorClass::Malformed) };
+            for before in [0, 1] {
+                let mut counts = AttemptCounts::after(before);
+                let waits = std::iter::from_fn(|| counts.next(&error, None, 6, &PATIENCE, 0.0)).count();
+                assert_eq!(before as usize + waits + 1, most as usize, "{is_billed}, {before} before");
+            }
+        }
     }
 
     #[test]

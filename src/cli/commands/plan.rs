@@ -14,14 +14,14 @@ use crate::cli::part::{PartArgs, PartJson, part_line};
 use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
-use crate::entries::Journal;
+use crate::entries::{Journal, Refresh};
 use crate::evaluation::{NumberedPart, PartOfRun, find_baseline};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, USUAL_LATENCY,
     WorstCase, forecast,
 };
-use crate::results::{Design, DesignChange, FalseFactCheck, Label, ResultsFolder};
+use crate::results::{Design, DesignChange, FalseFactCheck, Label, ResultsFolder, unfinished_refresh};
 use base::locale::word;
 use base::say;
 use base::text::shell_word;
@@ -281,12 +281,22 @@ fn forecast_of<L: Lookup>(
     lookup: &L,
     journal: &Journal,
 ) -> Result<Forecast, Failure> {
-    let refresh = journal.refresh(select.refresh.iter().copied().collect());
+    let refresh = journal.refresh(refresh_of(pipeline, select)?);
     let matrix = Matrix::new(pipeline);
     let prices = Prices::new(pipeline.prices.clone());
     let assumptions = Assumptions { refresh: &refresh, prices: &prices, submitted: &journal.held(), reasons: true };
     let forecast = forecast(Preparer::new(pipeline, &matrix), lookup, assumptions);
     forecast.map_err(|e| Failure::input(e.to_string()))
+}
+
+/// The refresh that a run with these arguments would do.
+fn refresh_of(pipeline: &Pipeline, select: &SelectArgs) -> Result<Refresh, Failure> {
+    let stages = select.refresh.iter().copied().collect();
+    let unfinished = match &select.label {
+        Some(_) => unfinished_refresh(&pipeline.results, &label_of(select)?, &stages),
+        None => None,
+    };
+    Ok(unfinished.unwrap_or_else(|| Refresh::new(stages)))
 }
 
 fn render(forecast: &Forecast, all: bool, console: &Console) -> String {

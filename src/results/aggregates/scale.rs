@@ -5,7 +5,8 @@
 //! overall scores is taken. Probes that the transcript does not answer are left out, because an empty context is as
 //! good for them as the whole. The scale is too narrow if the mean difference is under [`NEEDED`], or if its one-sided
 //! 95% bound over probes is not above 0. If the mean is too small, literal fact matching, which needs no judge, names the
-//! suspect: if `full` states facts that `none` does not, their grades should have differed.
+//! suspect: if `full` states facts that `none` does not, their grades should have differed. Where no probe has expected
+//! facts, the suspect is unknown.
 //!
 //! The floor is always answered without a search, also where answers with a search are tested: a search without any
 //! context finds nearly all, which shows nothing about judge, bank or answerer.
@@ -28,13 +29,13 @@ pub(super) const PROBES_TO_REFUSE: usize = 8;
 /// How far apart ceiling and floor are.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScaleCheck {
-    /// Probes that were graded for both; 0 if there is no ceiling or no floor, so that nothing was checked.
+    /// Answerable probes that were graded for both; 0 if there are none, so that nothing was checked.
     pub probes: usize,
     /// The mean over probes of ceiling − floor.
     pub difference: Option<f64>,
     /// The lower end of its one-sided 95% interval; `None` with fewer than 2 probes.
     pub lower_bound: Option<f64>,
-    /// What to suspect, if the scale is too narrow.
+    /// What to suspect, if the scale is too narrow; `None` also where no probe has expected facts.
     pub cause: Option<NarrowScaleCause>,
 }
 
@@ -75,10 +76,14 @@ pub(crate) fn scale_check(set: &ResultSet) -> ScaleCheck {
     };
     let differences = differences_by_probe(set, full, none, |grade| mean_of(grade.dimensions.measured()));
     let (difference, bound) = (mean(&differences), lower_bound(&differences));
-    let cause = is_narrow(difference, bound).then(|| match difference {
-        Some(difference) if difference >= NEEDED => NarrowScaleCause::FewProbes,
-        _ => cause(stated(set, full), stated(without_search(set, none), none)),
-    });
+    let cause = if !is_narrow(difference, bound) {
+        None
+    } else if difference.is_some_and(|difference| difference >= NEEDED) {
+        Some(NarrowScaleCause::FewProbes)
+    } else {
+        let stated = stated(set, full).zip(stated(without_search(set, none), none));
+        stated.map(|(full, none)| cause(full, none))
+    };
     ScaleCheck { probes: differences.len(), difference, lower_bound: bound, cause }
 }
 
@@ -118,10 +123,10 @@ fn means_by_probe(set: &ResultSet, variant: usize, score: impl Fn(&Grade) -> Opt
     by_probe.into_iter().filter_map(|(probe, values)| Some((probe, mean(&values)?))).collect()
 }
 
-/// The share of expected facts that a variant's answers state.
-fn stated(set: &ResultSet, variant: usize) -> f64 {
+/// The share of expected facts that a variant's answers state; `None` where no facts are expected.
+fn stated(set: &ResultSet, variant: usize) -> Option<f64> {
     let facts = set.answers(variant).iter().flat_map(|measured| &measured.facts);
-    mean_of(facts.map(|fact| f64::from(u8::from(fact.answered)))).unwrap_or(0.0)
+    mean_of(facts.map(|fact| f64::from(u8::from(fact.answered))))
 }
 
 /// The cause, from the shares of facts that the answers of ceiling and floor state.

@@ -1,5 +1,6 @@
 //! Finds result sets: by label or path, the newest, all of them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -9,6 +10,8 @@ use super::label::Label;
 use super::label_folders::{INCOMPLETE, LabelFolders, LabelLockError, REPLACED, remove_folder};
 use super::label_writer::LabelWriterError;
 use super::manifest::Outcome;
+use crate::action::Stage;
+use crate::entries::Refresh;
 use base::clock::moment;
 use base::fault::nearest;
 use base::files::{self, FileError, FileLock};
@@ -55,6 +58,18 @@ pub fn find_results(results: &Path, label: Option<&str>, partial: bool) -> Resul
         None if folder.manifest()?.outcome == Outcome::Complete => Err(FolderError::NotPartial(folder.label())),
         None => Ok(folder),
     }
+}
+
+/// The refresh of these stages that the last run of a label began, if that was stopped before it was done.
+pub fn unfinished_refresh(results: &Path, label: &Label, stages: &BTreeSet<Stage>) -> Option<Refresh> {
+    use Outcome::{Budget, Interrupted, Pending, Running};
+    if stages.is_empty() {
+        return None;
+    }
+    let folders = LabelFolders::new(results, label);
+    let last = folders.incomplete().manifest().or_else(|_| folders.published().manifest()).ok()?;
+    let was_stopped = matches!(last.outcome, Running | Interrupted | Budget | Pending);
+    Some(last.refresh).filter(|refresh| was_stopped && refresh.is_of(stages))
 }
 
 /// The incomplete set of a label that also has published results.

@@ -1,8 +1,10 @@
 //! Folders, manifests and rows in a real file system.
 
+use std::collections::BTreeSet;
 use std::fs;
 
-use crate::action::{ActionKey, Digest, StageName};
+use crate::action::{ActionKey, Digest, Stage, StageName};
+use crate::entries::Refresh;
 use crate::judge::Dimension;
 use crate::results::StageCounts;
 use crate::results::fakes::{design, row};
@@ -54,6 +56,24 @@ fn with(results: &std::path::Path, label: &str, started: &str) -> ResultsFolder 
     let folder = ResultsFolder::new(results, &Label::new(label).unwrap());
     folder.write_manifest(&manifest(label, started)).unwrap();
     folder
+}
+
+#[test]
+fn a_refresh_continues_after_a_run_that_was_stopped_and_after_no_other() {
+    let results = tempfile::tempdir().unwrap();
+    let label = Label::new("a").unwrap();
+    let stages = BTreeSet::from([Stage::Judge]);
+    let refresh = Refresh::new(stages.clone());
+    let stopped = [Outcome::Running, Outcome::Interrupted, Outcome::Budget, Outcome::Pending].map(|end| (end, true));
+    let done = [Outcome::Complete, Outcome::Incomplete].map(|end| (end, false));
+    for (outcome, continues) in stopped.into_iter().chain(done) {
+        let last = Manifest { outcome, refresh: refresh.clone(), ..manifest("a", "now") };
+        ResultsFolder::new(results.path(), &label).write_manifest(&last).unwrap();
+        let found = unfinished_refresh(results.path(), &label, &stages);
+        assert_eq!(found.as_ref(), Some(&refresh).filter(|_| continues), "{outcome:?}");
+        let of_others = unfinished_refresh(results.path(), &label, &BTreeSet::from([Stage::Answer]));
+        assert_eq!(of_others, None, "{outcome:?}");
+    }
 }
 
 fn runs(folder: &ResultsFolder) -> Vec<u32> {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::corrections::{Regradings, Tried};
 use super::design::Design;
 use crate::action::{ActionKey, Digest, StageName};
+use crate::entries::Refresh;
 use crate::judge::{Dimension, SelfTestDesign};
 use crate::parts::PartRecord;
 use crate::pipeline::Place;
@@ -36,6 +37,9 @@ pub struct Manifest {
     pub ended: Option<String>,
     /// How it ended.
     pub outcome: Outcome,
+    /// What it asks for again (`--refresh`). The next run of the label continues it if this one is stopped.
+    #[serde(default, skip_serializing_if = "Refresh::is_empty")]
+    pub refresh: Refresh,
     /// The git commit that was checked out in the project's repository; `None` outside of a repository. Files may
     /// differ from it: their digests are in `files`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -422,6 +426,7 @@ impl Manifest {
             started: started.to_owned(),
             ended: None,
             outcome: Outcome::Running,
+            refresh: Refresh::default(),
             commit: None,
             design,
             files: BTreeMap::new(),
@@ -466,6 +471,7 @@ impl Manifest {
         Manifest {
             started: begun.started,
             ended: begun.ended,
+            refresh: begun.refresh,
             commit: begun.commit,
             stages: begun.stages,
             requests_sent: begun.requests_sent,

@@ -25,7 +25,7 @@ pub fn main_result(summary: &Summary, manifest: &Manifest) -> MainResult {
     let primary = primary_answerer(manifest);
     match &summary.comparison {
         Some(comparison) => change::main_change(comparison, manifest),
-        None if summary.scale.cause.is_some() => {
+        None if summary.scale.is_narrow() => {
             MainResult::Unscaled { difference: summary.scale.difference.unwrap_or_default() }
         }
         None if summary.lexical => MainResult::Sample,

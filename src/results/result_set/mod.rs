@@ -62,6 +62,8 @@ pub struct ProbeAt {
     pub digest: Digest,
     /// Its expected facts, as rows name them.
     pub facts: Vec<String>,
+    /// Whether the transcript has an answer to it.
+    pub is_answerable: bool,
 }
 
 /// Contexts by method, fixture, point and run.
@@ -234,7 +236,10 @@ impl ResultSet {
             (if design.is_tested(row) { &mut gathered } else { &mut other }).take(&index, row)?;
         }
         let gathered = gathered.sorted();
-        probes.iter_mut().zip(&gathered.facts).for_each(|(probe, facts)| probe.facts.clone_from(facts));
+        for (at, (probe, facts)) in probes.iter_mut().zip(&gathered.facts).enumerate() {
+            probe.facts.clone_from(facts);
+            probe.is_answerable = !gathered.unanswerable.contains(&at);
+        }
         let other = Some(other.sorted()).filter(|other| !other.grades.is_empty());
         let other = other.map(|other| ResultSet::new(manifest.clone(), variants.clone(), probes.clone(), other));
         let set = ResultSet::new(manifest, variants, probes, gathered);
@@ -292,9 +297,9 @@ impl ResultSet {
         self.method(variant).is_some_and(|info| !info.is_anchor())
     }
 
-    /// Whether answers to a probe are expected to state facts.
+    /// Whether the transcript has an answer to a probe.
     pub(super) fn is_answerable(&self, probe: usize) -> bool {
-        self.probes.get(probe).is_some_and(|probe| !probe.facts.is_empty())
+        self.probes.get(probe).is_some_and(|probe| probe.is_answerable)
     }
 
     /// The first variant with this answerer and such a method. Scores of different answerers cannot be compared.
@@ -338,6 +343,8 @@ struct RowTotals {
     costs: Vec<Costs>,
     /// By probe: its expected facts.
     facts: Vec<Vec<String>>,
+    /// Probes that the transcript has no answer to.
+    unanswerable: HashSet<usize>,
 }
 
 impl RowTotals {
@@ -348,6 +355,7 @@ impl RowTotals {
             headings: HashSet::new(),
             costs: vec![Costs::new(); variants],
             facts: vec![Vec::new(); probes],
+            unanswerable: HashSet::new(),
         }
     }
 
@@ -385,6 +393,10 @@ impl RowTotals {
                     known.push((key, usd));
                 }
             }
+        }
+        // Only an answer to such a probe can be fabricated.
+        if row.fabricated.is_some() {
+            self.unanswerable.insert(at.probe);
         }
         if let Some(facts) = self.facts.get_mut(at.probe).filter(|facts| facts.is_empty()) {
             *facts = row.facts.iter().map(|fact| fact.fact.clone()).collect();
@@ -460,6 +472,7 @@ fn probes(design: &Design) -> Vec<ProbeAt> {
         kind: probe.kind,
         digest: probe.digest,
         facts: Vec::new(),
+        is_answerable: true,
     });
     probes.collect()
 }

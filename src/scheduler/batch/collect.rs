@@ -16,7 +16,7 @@ use base::say;
 use base::units::{Usage, Usd};
 use models::{
     BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure, Dialect, ErrorClass,
-    Lane, Limits, Prices, read_billing,
+    Lane, Prices, read_billing,
 };
 use store::cache::{CacheError, Lookup, Record, Store, now_ms};
 
@@ -218,7 +218,7 @@ impl<'c> Collector<'c> {
             intent,
             lines: intent.lines.iter().map(|line| (line.key, line)).collect(),
             prices: Prices::new(declared.into_iter().collect::<BTreeMap<_, _>>()),
-            max_attempts: intent.max_attempts.unwrap_or(Limits::default().max_attempts),
+            max_attempts: intent.max_attempts(),
         }
     }
 

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::action::{ActionKey, ModelRequest, StageName};
-use crate::entries::{Journal, LineOutcome, Refresh};
+use crate::entries::{BatchIntent, Journal, LineOutcome, Refresh};
 use crate::plan::Action;
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
@@ -35,6 +35,7 @@ use crate::scheduler::execute::{ExecutionError, Executor};
 use crate::scheduler::options::{BatchOptions, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest};
 use base::locale::word;
 use base::say;
+use base::units::Usd;
 use collect::{LineResult, Outcomes};
 use models::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
 use store::cache::{CacheError, EntryStatus, Lookup};
@@ -363,7 +364,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         breakers: &CircuitBreakers,
     ) -> Result<Vec<EndedLine>, CacheError> {
         let Tracked { batch, reservations, .. } = tracked;
-        self.executor.budget.settle_batch(reservations, outcomes.values().map(|line| (line.usage, line.charge)));
+        let billed = outcomes.values().map(|line| (line.usage, line.charge));
+        self.executor.budget.settle_batch(reservations, spent_for(&batch.intent, outcomes), billed);
         let mut ended = Vec::new();
         for line in &batch.intent.lines {
             self.held.remove(&line.key);
@@ -372,7 +374,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             let Some(action) = self.waiting.remove(&line.key) else { continue };
             let end = match outcomes.get(&line.key) {
                 Some(LineResult { outcome: LineOutcome::Stored, .. }) => {
-                    match self.executor.read_stored(&action, breakers).await {
+                    match self.executor.read_stored(&action, breakers, batch.intent.max_attempts()).await {
                         Some(result) => LineEnd::Executed(result),
                         None => LineEnd::Again { live: true },
                     }
@@ -460,5 +462,65 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         }
         let pending = self.pending.drain(..);
         pending.map(|action| EndedLine { action, end: LineEnd::Again { live: true } }).collect()
+    }
+}
+
+/// What counts as spent for a batch: what its lines cost, and the most that those of unknown cost may cost.
+fn spent_for(intent: &BatchIntent, outcomes: &Outcomes) -> Usd {
+    let costs = intent.lines.iter().filter_map(|line| outcomes.get(&line.key)?.charge.or(line.reserved));
+    Usd(costs.map(|usd| usd.0).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::{Digest, Inputs, Repetition, Sources, Stage};
+    use crate::entries::{BatchLine, EntryCoordinate};
+    use models::{BatchAccount, Dialect};
+    use store::cache::BatchNonce;
+
+    fn line(key: ActionKey) -> BatchLine {
+        let stage = Stage::Answer;
+        BatchLine {
+            key,
+            attempt: 1,
+            stage,
+            coordinate: EntryCoordinate::default(),
+            inputs: Inputs { stage, schema: 1, repetition: Repetition::NONE, parts: Vec::new() },
+            sources: Sources::default(),
+            reserved: Some(Usd(0.5)),
+        }
+    }
+
+    fn intent(keys: [ActionKey; 3]) -> BatchIntent {
+        let provider = "openai".into();
+        let base_url = "https://api.openai.com/v1".to_owned();
+        BatchIntent {
+            nonce: BatchNonce::new(1, keys.into_iter()),
+            created: 1,
+            account: BatchAccount { provider, dialect: Dialect::OpenaiChat, base_url, api_key: None },
+            fingerprint: 0,
+            model: ModelRef::parse("openai/gpt-5.2").expect("a model"),
+            operation: Operation::Generate,
+            price: None,
+            ratio: 0.5,
+            newest: None,
+            max_attempts: None,
+            tokens: 0,
+            refresh: None,
+            lines: keys.map(line).into(),
+        }
+    }
+
+    #[test]
+    fn only_a_line_of_unknown_cost_counts_with_the_most_that_it_may_cost() {
+        let keys = ["paid", "unknown", "failed"].map(|name| ActionKey(Digest::hash(name)));
+        let costs = [Some(Usd(0.1)), None, Some(Usd(0.0))];
+        let outcome = LineOutcome::Stored;
+        let results = costs.map(|charge| LineResult { attempt: 1, outcome, usage: None, charge, failure: None });
+        let outcomes: Outcomes = keys.into_iter().zip(results).collect();
+        let spent = spent_for(&intent(keys), &outcomes).0;
+        assert!((spent - 0.6).abs() < 1e-9, "{spent}");
+        assert_eq!(spent_for(&intent(keys), &Outcomes::new()), Usd(0.0), "it was never created");
     }
 }

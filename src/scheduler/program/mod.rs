@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::compress::{CommandSpec, Protocol};
 use base::say;
@@ -21,8 +22,28 @@ use pool::WorkerPool;
 /// The programs of a run. Workers end when this is dropped.
 #[derive(Debug, Default)]
 pub struct Programs {
-    pools: RefCell<BTreeMap<Vec<String>, Rc<WorkerPool>>>,
+    pools: RefCell<BTreeMap<WorkerKind, Rc<WorkerPool>>>,
     stderr_counts: RefCell<BTreeMap<Vec<String>, StderrCounts>>,
+}
+
+/// What workers must have in common for one to answer in place of another: methods may start the same program with other
+/// variables.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct WorkerKind {
+    argv: Vec<String>,
+    variables: Vec<String>,
+}
+
+impl WorkerKind {
+    fn new(spec: &CommandSpec) -> WorkerKind {
+        WorkerKind { argv: spec.argv.clone(), variables: spec.variables().map(str::to_owned).collect() }
+    }
+}
+
+/// The right to start a program, or to ask one of its workers. It ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct ProgramTurn {
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// How often a program wrote to standard error.
@@ -34,8 +55,22 @@ struct StderrCounts {
 }
 
 impl Programs {
+    /// Waits until the program may be started: if it has workers, until one of them is free.
+    pub(super) async fn turn(&self, spec: &CommandSpec) -> ProgramTurn {
+        let permit = match spec.protocol {
+            Protocol::Lines { .. } => self.pool(spec).turn().await,
+            Protocol::One | Protocol::Two => None,
+        };
+        ProgramTurn { _permit: permit }
+    }
+
     /// Passes `stdin` to the program and returns its answer.
-    pub(super) async fn run(&self, spec: &CommandSpec, stdin: Bytes) -> Result<ProgramOutput, ProgramError> {
+    pub(super) async fn run(
+        &self,
+        spec: &CommandSpec,
+        stdin: Bytes,
+        _turn: ProgramTurn,
+    ) -> Result<ProgramOutput, ProgramError> {
         process::redact_secrets(spec);
         let output = match spec.protocol {
             Protocol::Lines { .. } => self.pool(spec).ask(spec, stdin).await?,
@@ -51,7 +86,7 @@ impl Programs {
 
     fn pool(&self, spec: &CommandSpec) -> Rc<WorkerPool> {
         let mut pools = self.pools.borrow_mut();
-        Rc::clone(pools.entry(spec.argv.clone()).or_insert_with(|| Rc::new(WorkerPool::new(spec))))
+        Rc::clone(pools.entry(WorkerKind::new(spec)).or_insert_with(|| Rc::new(WorkerPool::new(spec))))
     }
 
     fn note(&self, spec: &CommandSpec, stderr: &str) {
@@ -76,8 +111,8 @@ impl Programs {
                 "`{program}` 在 {executions} 次执行中有 {with_output} 次写了标准错误，最后一次：{last_line}"
             )
         });
-        let replaced =
-            self.pools.borrow().iter().flat_map(|(argv, pool)| pool.notes(&argv.join(" "))).collect::<Vec<_>>();
+        let pools = self.pools.borrow();
+        let replaced = pools.iter().flat_map(|(kind, pool)| pool.notes(&kind.argv.join(" "))).collect::<Vec<_>>();
         notes.chain(replaced).collect()
     }
 }

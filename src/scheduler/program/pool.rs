@@ -2,11 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::fault::{MOST_FAILED_STARTS, ProgramError, ProgramOutput, WorkerFault};
 use super::worker::Worker;
@@ -24,7 +25,7 @@ const MEMORY_LIMIT: u64 = 8 << 30;
 #[derive(Debug)]
 pub(super) struct WorkerPool {
     idle: RefCell<Vec<Worker>>,
-    room: Semaphore,
+    room: Arc<Semaphore>,
     start_timeout: Duration,
     memory_limit: u64,
     failed_starts: Cell<u32>,
@@ -42,7 +43,7 @@ impl WorkerPool {
         };
         WorkerPool {
             idle: RefCell::default(),
-            room: Semaphore::new(workers as usize),
+            room: Arc::new(Semaphore::new(workers as usize)),
             start_timeout,
             memory_limit: MEMORY_LIMIT,
             failed_starts: Cell::new(0),
@@ -52,10 +53,14 @@ impl WorkerPool {
         }
     }
 
-    /// Asks a worker, once it is this request's turn.
-    pub(super) async fn ask(&self, spec: &CommandSpec, stdin: Bytes) -> Result<ProgramOutput, ProgramError> {
+    /// Waits until one more request may be under way.
+    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphore is never closed.
-        let _turn = self.room.acquire().await.ok();
+        Arc::clone(&self.room).acquire_owned().await.ok()
+    }
+
+    /// Asks a worker.
+    pub(super) async fn ask(&self, spec: &CommandSpec, stdin: Bytes) -> Result<ProgramOutput, ProgramError> {
         let mut worker = match self.take_idle() {
             Some(worker) => worker,
             None => self.start(spec).await?,

@@ -44,7 +44,8 @@ fn spec(script: &str) -> CommandSpec {
 
 async fn ask(programs: &Programs, spec: &CommandSpec, word: &str) -> Result<String, String> {
     let request = Bytes::from(format!("{{\"version\":2,\"word\":\"{word}\"}}"));
-    let output = programs.run(spec, request).await.map_err(|error| error.to_string())?;
+    let turn = programs.turn(spec).await;
+    let output = programs.run(spec, request, turn).await.map_err(|error| error.to_string())?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -54,6 +55,14 @@ async fn one_process_answers_one_request_after_the_other() {
     let first = ask(&programs, &spec, "pid").await.unwrap();
     assert_eq!(ask(&programs, &spec, "pid").await.unwrap(), first);
     assert_eq!(ask(&programs, &spec, "go").await.unwrap(), r#"{"seen":3,"summary":"done"}"#, "the id is taken away");
+}
+
+#[tokio::test]
+async fn methods_that_see_other_variables_have_workers_of_their_own() {
+    let (programs, one) = (Programs::default(), spec(WORKER));
+    let other = CommandSpec { environment: vec![("LANG".into(), None)], ..one.clone() };
+    let [first, second] = [ask(&programs, &one, "pid").await, ask(&programs, &other, "pid").await].map(Result::unwrap);
+    assert_ne!(first, second);
 }
 
 #[tokio::test]

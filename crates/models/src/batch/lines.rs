@@ -11,7 +11,6 @@ use crate::call::CallFailure;
 use crate::classify::{AttemptError, classify};
 use crate::dialects::HttpRequest;
 use crate::spec::Dialect;
-use base::locale::word;
 use base::say;
 
 /// One request of a batch.
@@ -35,7 +34,7 @@ pub struct BatchResult {
 /// The reply to one request of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BatchReply {
-    /// The body of a successful reply, byte for byte. Reading it shows whether it is an answer.
+    /// The body of a successful reply, byte for byte; empty if it has none. Reading it shows whether it is an answer.
     Answered {
         /// The bytes of the body.
         body: Bytes,
@@ -149,11 +148,9 @@ fn raw(value: &RawValue) -> Bytes {
 
 fn openai_reply(response: Option<OpenaiResponse<'_>>, error: Option<&Value>) -> BatchReply {
     match response {
-        Some(OpenaiResponse { status_code: 200..300, request_id, body: Some(body) }) => {
-            BatchReply::Answered { body: raw(body), request_id }
-        }
-        Some(OpenaiResponse { status_code: 200..300, .. }) => {
-            BatchReply::Unfinished(word("a reply without a body", "没有正文的回复").to_owned())
+        // A success may be billed even if there is nothing in it.
+        Some(OpenaiResponse { status_code: 200..300, request_id, body }) => {
+            BatchReply::Answered { body: body.map(raw).unwrap_or_default(), request_id }
         }
         Some(OpenaiResponse { status_code, body, .. }) => match (body, error) {
             (Some(body), _) => failed(status_code, body.get().as_bytes()),
@@ -176,7 +173,9 @@ fn openai_reply(response: Option<OpenaiResponse<'_>>, error: Option<&Value>) -> 
 
 fn anthropic_reply(outcome: &AnthropicOutcome<'_>) -> BatchReply {
     match (outcome.kind.as_str(), outcome.message, outcome.error) {
-        ("succeeded", Some(message), _) => BatchReply::Answered { body: raw(message), request_id: None },
+        ("succeeded", message, _) => {
+            BatchReply::Answered { body: message.map(raw).unwrap_or_default(), request_id: None }
+        }
         ("errored", _, Some(error)) => failed(status_of(error.get()), error.get().as_bytes()),
         ("canceled", ..) => BatchReply::Cancelled,
         (kind, ..) => BatchReply::Unfinished(say!("the request {kind}", "请求{kind}")),
@@ -227,6 +226,10 @@ mod tests {
             read(&format!(r#""response":{{"status_code":200,"request_id":"req_1","body":{body}}},"error":null"#));
         let kept = BatchReply::Answered { body: body.into(), request_id: Some("req_1".into()) };
         assert_eq!(answered, kept, "byte for byte");
+        for without_body in [r#""response":{"status_code":200}"#, r#""response":{"status_code":200,"body":null}"#] {
+            let empty = BatchReply::Answered { body: Bytes::new(), request_id: None };
+            assert_eq!(read(without_body), empty, "it may be billed");
+        }
         for status in [429, 500, 503] {
             let unfinished = read(&format!(r#""response":{{"status_code":{status},"body":{{}}}},"error":null"#));
             assert!(matches!(unfinished, BatchReply::Unfinished(_)), "{status}");
@@ -244,6 +247,11 @@ mod tests {
         let read = |result: &str| reply(Dialect::Anthropic, &format!(r#"{{"custom_id":"a","result":{result}}}"#));
         let answered = read(r#"{"type":"succeeded","message":{"id":"m"}}"#);
         assert_eq!(answered, BatchReply::Answered { body: r#"{"id":"m"}"#.into(), request_id: None });
+        assert_eq!(
+            read(r#"{"type":"succeeded"}"#),
+            BatchReply::Answered { body: Bytes::new(), request_id: None },
+            "it may be billed"
+        );
         let error = |kind: &str| {
             read(&format!(
                 r#"{{"type":"errored","error":{{"type":"error","error":{{"type":"{kind}","message":"x"}}}}}}"#

@@ -12,7 +12,7 @@ use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{EvaluationOutcome, evaluate};
 use crate::report::junit;
-use crate::results::{Manifest, Publication, Summary, names};
+use crate::results::{Manifest, Outcome, Publication, Summary, names};
 use base::files::write_whole;
 use base::locale::word;
 use base::say;
@@ -97,16 +97,17 @@ fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manife
             selftest_command(typed, args)
         }
         (Exit::Error, _) => typed.with_label(&manifest.label).command("run"),
-        (Exit::Interrupted | Exit::Incomplete, _) if args.select.refresh.is_empty() => {
+        (Exit::Interrupted, _) if manifest.outcome == Outcome::Interrupted => {
             typed.with_label(&manifest.label).command("run")
         }
+        // Only checks of the judges are left, and a refresh would begin anew.
+        (Exit::Interrupted, _) => typed.without("refresh").with_label(&manifest.label).command("run"),
+        // The same holds for a refresh in which cells failed.
+        (Exit::Incomplete, _) if args.select.refresh.is_empty() => typed.with_label(&manifest.label).command("run"),
         (Exit::Pending, _) => typed.without("offline").with_label(&manifest.label).command("run"),
-        // The same budget again gets further, but not if it is too small to begin, nor if all that it paid for is asked
-        // anew.
-        (Exit::Budget, _) if manifest.requests_sent > 0 && args.select.refresh.is_empty() => {
-            typed.with_label(&manifest.label).command("run")
-        }
-        (Exit::Budget | Exit::Interrupted | Exit::Incomplete, _) => typed.with_label(&manifest.label).command("plan"),
+        // The same budget again gets further, but not if it is too small to begin.
+        (Exit::Budget, _) if manifest.requests_sent > 0 => typed.with_label(&manifest.label).command("run"),
+        (Exit::Budget | Exit::Incomplete, _) => typed.with_label(&manifest.label).command("plan"),
         (_, Some(fixture)) if is_judged || manifest.design.answerers.is_empty() => {
             typed.of_results().with_label(&manifest.label).command(&format!("show {}", shell_word(fixture)))
         }
