@@ -4,6 +4,7 @@ use crate::judge::Dimension;
 use crate::probe::ProbeType;
 use base::locale::{Locale, word};
 use base::say;
+use base::text::grouped;
 pub(crate) use base::units::money;
 use base::units::{Tokens, Usd};
 
@@ -28,6 +29,7 @@ macro_rules! nouns {
 
 nouns! {
     Action: "action", "个动作";
+    Call: "call", "次调用";
     Case: "case", "例";
     Cell: "judged cell", "个已评分单元";
     Compaction: "compaction", "次压缩";
@@ -185,7 +187,7 @@ pub(crate) fn age(seconds: u64) -> String {
 /// A quantity with as many digits as mean something: `120`, `8.3`, `0.25`.
 pub(crate) fn amount(number: f64) -> String {
     match number {
-        n if n >= 9.95 => format!("{n:.0}"),
+        n if n >= 9.95 => grouped(n.round() as u64),
         n if n >= 0.995 => format!("{n:.1}"),
         n => format!("{n:.2}"),
     }
@@ -208,6 +210,11 @@ mod tests {
         );
         assert_eq!([short(None), short(Some(12)), short(Some(1234)), short(Some(56_789))], ["–", "12", "1.2k", "57k"]);
         assert_eq!([age(5), age(200), age(7300), age(200_000)], ["5 s", "3 min", "2 h", "2 d"]);
+    }
+
+    #[test]
+    fn quantities_have_the_digits_that_mean_something() {
+        assert_eq!([4471.5, 120.4, 8.34, 0.251].map(amount), ["4,472", "120", "8.3", "0.25"]);
     }
 
     #[test]

@@ -108,9 +108,14 @@ fn print_weak_judges(
     );
     let (mark, then) = match is_allowed {
         true => (word("warning:", "警告："), word("its grades may be meaningless", "其评分可能没有意义")),
-        false => {
-            (word("stopped:", "已停止："), word("--allow-weak-judge continues anyway", "--allow-weak-judge 可照常继续"))
-        }
+        false => (
+            word("stopped:", "已停止："),
+            word(
+                "--allow-weak-judge continues anyway; --judge-model lexical grades by rules and shows what needs no judge: \
+                 facts kept, answered facts, overclaims",
+                "--allow-weak-judge 可照常继续；--judge-model lexical 按规则评分，并显示不需要评审的指标：事实保留、答出的事实、妄称",
+            ),
+        ),
     };
     console.eprint(&console.labelled_prose(TextStyle::Warning, mark, say!("{text}; {then}", "{text}；{then}")));
     for judge in judges {

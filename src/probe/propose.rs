@@ -225,8 +225,9 @@ mod tests {
     use super::*;
     use crate::probe::{ProbeType, verify};
     use lexical::facts::History;
+    use serde_json::json;
     use sessions::transcript::Point;
-    use sessions::transcript::{Message, Role};
+    use sessions::transcript::{Message, Role, ToolCall};
 
     fn sources() -> ProbeSources {
         ProbeSources {
@@ -300,6 +301,27 @@ mod tests {
         continuation: Which file was the agent changing last? [src/app.py]
         continuation: Which command did the agent run last? [pytest -q --slow]
         "#);
+    }
+
+    /// A command and its result.
+    fn ran(id: &str, command: &str, result: &str) -> [Message; 2] {
+        let mut call = Message::text(Role::Assistant, "");
+        call.tool_calls.push(ToolCall::new(id, "run_shell_command", json!({"command": command}).to_string()));
+        [call, Message::result(id, result)]
+    }
+
+    #[test]
+    fn only_a_command_that_failed_with_a_message_is_asked_for_it() {
+        let span = [
+            ran("a", "git add docs/color.md", "Output: (empty)\nError: (none)\nExit Code: 0"),
+            ran("b", "gh pr create --fill", "Process exited with code 0\nOutput:\nerror: Module not found \"or.js\""),
+            ran("c", "git check-ignore -v .entire", "Exit code 1"),
+            ran("d", "pytest -q tests", "Exit code 2\nImportError: cannot import name 'retry'"),
+        ];
+        let candidates = propose_candidates(&ProbeSources::from_messages(&span.concat()), Locale::En);
+        let recall = candidates.iter().filter(|candidate| candidate.kind == ProbeType::Recall);
+        let asked: Vec<&str> = recall.map(|candidate| candidate.question.as_str()).collect();
+        assert_eq!(asked, ["With which exact error message did `pytest -q tests` fail?"]);
     }
 
     #[test]

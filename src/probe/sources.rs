@@ -72,7 +72,7 @@ impl ProbeSources {
                 .filter(|file| file.read && !file.created && !file.modified)
                 .map(|file| file.path.clone())
                 .collect(),
-            failures: notes.failures.iter().map(|failure| (failure.command.clone(), failure.lines.clone())).collect(),
+            failures: failures(&notes),
             decisions: notes.decisions.clone(),
             demands: notes
                 .demands
@@ -88,6 +88,22 @@ impl ProbeSources {
             values: notes.values.clone(),
         }
     }
+}
+
+/// Commands that failed, each with its messages. What a command printed that succeeded, or an exit code alone, is no message
+/// to ask for.
+fn failures(notes: &SessionNotes) -> Vec<(String, Vec<String>)> {
+    let failed = notes.failures.iter().filter(|failure| !failure.has_succeeded).map(|failure| {
+        let lines: Vec<String> = failure.lines.iter().filter(|line| !is_exit_code(line)).cloned().collect();
+        (failure.command.clone(), lines)
+    });
+    failed.collect()
+}
+
+/// Whether a line has nothing but the exit code of a command.
+fn is_exit_code(line: &str) -> bool {
+    let words = line.trim_matches(|c: char| !c.is_alphabetic()).to_lowercase();
+    ["exit code", "command exited with code", "process exited with code"].contains(&words.as_str())
 }
 
 /// What the person wrote, without prompts that programs write in the person's name and texts so long that they were

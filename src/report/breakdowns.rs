@@ -200,7 +200,7 @@ fn lifetime(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
 
 fn lifetime_figures(life: &LifeCycle, tr: &Translation) -> Vec<String> {
     let cycles = life.cycles.map_or_else(|| tr.never.to_owned(), grouped);
-    let growth = life.growth.map_or_else(|| UNKNOWN.to_owned(), |growth| format!("{growth:+.0}"));
+    let growth = life.growth.map_or_else(|| UNKNOWN.to_owned(), |growth| format!("{growth:+.0}").replace('-', "−"));
     let tokens = [life.trigger, life.freed, life.floor].map(|tokens| count(Some(tokens)));
     tokens.into_iter().chain([growth, cycles]).collect()
 }

@@ -53,8 +53,8 @@ fn sentence(result: &MainResult, tr: &Translation) -> String {
         MainResult::Sample => tr
             .locale
             .pick(
-                "Sample run with built-in rules: shows that everything works, not which method is good.",
-                "内置规则的示例运行：只说明一切可用，不说明哪种方法好。",
+                "Run with built-in rules in place of a model: shows that all works, not which method is good.",
+                "由内置规则代替模型的运行：只说明一切可用，不说明哪种方法好。",
             )
             .to_owned(),
         MainResult::Empty => {
@@ -365,9 +365,12 @@ fn interval_and_tries(change: &MethodChange, tr: &Translation) -> String {
 /// The maximum length of an edited line in the sentence, in characters.
 const MAX_EDIT: usize = 40;
 
-/// ` after removing `## Current state``.
+/// ` after removing `## Current state``, or the other method that is the baseline.
 fn edit_phrase(edit: &EditNote, tr: &Translation) -> String {
     let (english, chinese) = match edit {
+        EditNote::OtherMethod(name) => {
+            return tr.locale.pick(format!(" against {name}"), format!("与 {name} 相比，"));
+        }
         EditNote::Removed(text) => (format!("removing {}", code(text)), format!("删除 {} 后", code(text))),
         EditNote::Added(text) => (format!("adding {}", code(text)), format!("增加 {} 后", code(text))),
         EditNote::Changed(place) => (format!("editing {place}"), format!("修改 {place} 后")),

@@ -12,14 +12,14 @@ use super::headline::{headline, verdict_of};
 use super::notes::{critical_warnings, has_answers, task_formula, weakest};
 use super::numbers::{UNKNOWN, brackets, is_figure, mark, score, share_with_interval, signed, verdict_mark};
 use super::open_book::open_book_line;
-use super::screen::{SHOWN_QUESTIONS, columns, edited_texts, question_title};
+use super::screen::{SHOWN_QUESTIONS, columns, edited_texts, has_row, question_title};
 use super::styled::TableCell;
 use super::tables::{Medium, detectable, economy_columns, published_table, score_header, unknown_overclaim};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    Comparison, Manifest, MethodComparison, MethodFindings, MethodSummary, ModelInfo, QuestionChange, Summary,
-    WorstProbe, first_questions,
+    Comparison, Manifest, MethodFindings, MethodSummary, ModelInfo, QuestionChange, Summary, WorstProbe,
+    first_questions,
 };
 use base::text::{grouped, one_line, shortened};
 
@@ -93,7 +93,7 @@ fn main_table(summary: &Summary, manifest: &Manifest, tr: &'static Translation) 
         std::iter::once(tr.method).chain(columns.iter().map(|column| column.header)).map(str::to_owned).collect();
     let rows = summary.methods.iter().filter_map(|(name, method)| {
         let compared = comparison.and_then(|comparison| comparison.methods.get(name));
-        let is_shown = comparison.is_none() || compared.is_none_or(MethodComparison::is_changed);
+        let is_shown = comparison.is_none_or(|comparison| has_row(comparison, name));
         let figures = columns.iter().map(|column| (column.value)(method, compared).1);
         is_shown.then(|| std::iter::once(escape(name)).chain(figures).collect())
     });

@@ -1,6 +1,8 @@
 //! The sentences of reports on one result set: warnings, confounds, and input that is too small. They are the same in
 //! the terminal, in Markdown and on the page.
 
+use std::collections::BTreeMap;
+
 use super::numbers::{score, share, signed};
 use super::translation::{Translation, fill};
 use crate::action::BuiltInStrategy;
@@ -111,18 +113,24 @@ pub(super) fn not_compressed_line(summary: &Summary, tr: &Translation) -> Option
     (!parts.is_empty()).then(|| fill(tr.not_compressed_line, &[&parts.join(separator(tr))]))
 }
 
-/// Which dimensions `overall` leaves out, and why.
+/// Which dimensions `overall` leaves out, and why: one note for all that the same judges are not qualified in, which may be
+/// all six.
 pub(super) fn excluded_dimensions(excluded: &[ExcludedDimension], tr: &Translation) -> Vec<String> {
-    let notes = excluded.iter().map(|ExcludedDimension { dimension, reason }| {
+    let mut unqualified: BTreeMap<&[String], Vec<&str>> = BTreeMap::new();
+    let mut narrow = Vec::new();
+    for ExcludedDimension { dimension, reason } in excluded {
         let name = dimension.label(tr.locale);
         match reason {
-            ExclusionReason::Unqualified { judges } => fill(tr.unqualified, &[name, &judges.join(", ")]),
+            ExclusionReason::Unqualified { judges } => unqualified.entry(judges).or_default().push(name),
             ExclusionReason::NarrowScale { difference, probes } => {
-                fill(tr.narrow_dimension, &[name, &signed(*difference), &probes.to_string()])
+                narrow.push(fill(tr.narrow_dimension, &[name, &signed(*difference), &probes.to_string()]));
             }
         }
-    });
-    notes.collect()
+    }
+    let unqualified = unqualified
+        .iter()
+        .map(|(judges, names)| fill(tr.unqualified, &[&names.join(separator(tr)), &judges.join(separator(tr))]));
+    unqualified.chain(narrow).collect()
 }
 
 /// The share of truncated answers of each answerer's methods, and how they were treated.

@@ -84,10 +84,7 @@ impl SummaryScreen<'_> {
         let methods: Vec<_> = summary
             .methods
             .iter()
-            .filter(|(name, _)| {
-                comparison
-                    .is_none_or(|comparison| comparison.methods.get(*name).is_none_or(MethodComparison::is_changed))
-            })
+            .filter(|(name, _)| comparison.is_none_or(|comparison| has_row(comparison, name)))
             .collect();
         let table = self.table_of(methods.iter().take(rows).copied());
         if !table.rows.is_empty() {
@@ -183,6 +180,15 @@ impl SummaryScreen<'_> {
     }
 }
 
+/// Whether the one table of a comparison has a row for a method: if it changed, or if only one side has it. Where methods
+/// were named, the others are not compared.
+pub(super) fn has_row(comparison: &Comparison, name: &str) -> bool {
+    match comparison.methods.get(name) {
+        Some(compared) => compared.is_changed(),
+        None => comparison.unmatched.iter().any(|unmatched| unmatched == name),
+    }
+}
+
 /// Questions that a report shows at first.
 pub(super) const SHOWN_QUESTIONS: usize = 3;
 
@@ -195,12 +201,14 @@ pub(super) fn question_title(first: &QuestionChange, tr: &Translation) -> &'stat
     }
 }
 
-/// The texts that were edited, each once.
+/// The texts that were edited, each once. Those of another method are no edit.
 pub(super) fn edited_texts(comparison: &Comparison) -> Vec<&TextEdit> {
+    let edited = comparison
+        .methods
+        .iter()
+        .filter(|(name, compared)| compared.is_changed() && !compared.is_with_another_method(name));
     let mut texts: Vec<&TextEdit> = Vec::new();
-    for text in
-        comparison.methods.values().filter(|compared| compared.is_changed()).flat_map(|method| &method.edited_texts)
-    {
+    for text in edited.flat_map(|(_, compared)| &compared.edited_texts) {
         if !texts.contains(&text) {
             texts.push(text);
         }

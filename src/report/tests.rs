@@ -321,6 +321,33 @@ fn the_sentence_says_on_how_many_fixtures_a_method_changed() {
 }
 
 #[test]
+fn of_two_methods_the_other_one_is_named_and_no_edit() {
+    let set = of_many(manifest("after"), &all_rows(3.1));
+    let side = |method| Side { set: &set, method: Some(method) };
+    let compared =
+        compare(side("anchored"), side("full"), ComparisonScope::All, &|path, _, _| TextEdit::unknown(path)).unwrap();
+    let summary = summarize(&set, Some(compared));
+    let text = sentence(&set.manifest, &summary);
+    assert!(text.starts_with("Regressed: anchored −") && text.contains(" against full; "), "{text}");
+    assert!(!text.contains("edit"), "{text}");
+    let shown = screen(&summary, &set.manifest, 100, 24).plain();
+    let rows = |name: &str| shown.lines().filter(|line| line.starts_with(name)).count();
+    assert_eq!([rows("anchored "), rows("full "), rows("none ")], [1, 0, 0], "only what is compared: {shown}");
+}
+
+#[test]
+fn dimensions_that_a_judge_is_not_qualified_in_are_one_note() {
+    let reason = ExclusionReason::Unqualified { judges: vec!["grader".into()] };
+    let dimensions = [Dimension::Accuracy, Dimension::Continuity];
+    let excluded = dimensions.map(|dimension| ExcludedDimension { dimension, reason: reason.clone() });
+    assert_eq!(
+        crate::report::notes::excluded_dimensions(&excluded, translation(Locale::En)),
+        ["overall and the gate leave out accuracy, continuity: grader has not passed its self-test there \
+             (`compeval judge selftest`)."]
+    );
+}
+
+#[test]
 fn an_improvement_that_takes_more_tokens_says_so() {
     let longer = [rows("anchored", 3.1, 3_150), rows("full", 4.2, 40_000), rows("none", 0.6, 0)].concat();
     let (a, b) = (of_many(manifest("after"), &longer), of_many(manifest("before"), &all_rows(2.6)));

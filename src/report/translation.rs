@@ -249,8 +249,8 @@ texts! {
         "weak judge: {} failed its self-test, so it graded nothing more.",
         "评审不可靠：{} 未通过自检，因此不再请它评分。";
     unqualified:
-        "{} leaves overall and the gate: {} is not qualified in it (`compeval judge selftest`).",
-        "{}不计入总分和门禁：{} 在这一维度上未通过自检（`compeval judge selftest`）。";
+        "overall and the gate leave out {}: {} has not passed its self-test there (`compeval judge selftest`).",
+        "总分和门禁不计入{}：{} 尚未在其中通过自检（`compeval judge selftest`）。";
     narrow_dimension:
         "{} leaves overall and the gate: full − none is only {} in it, over {} probes.",
         "{}不计入总分和门禁：在这一维度上 full − none 仅为 {}（{} 个问题）。";

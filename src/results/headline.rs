@@ -181,6 +181,8 @@ pub enum EditNote {
     Setting(String),
     /// Several edits: how many.
     Several(usize),
+    /// Nothing: the baseline is this other method.
+    OtherMethod(String),
 }
 
 /// How many answerers give this result. It is that of the first one, with the regressions of others if it has none.

@@ -170,6 +170,10 @@ fn what_cannot_be_simulated_is_said_with_its_reason() {
             "text.jsonl` is in no known format",
         ],
     );
+    project.expect(0, "observe --economics logs --html left-out.html");
+    let page = project.read("left-out.html");
+    assert!(page.contains("1 session left out: no price is known for `mystery-1`"), "{page}");
+    assert!(page.contains("2 sessions left out: the log counts no tokens (counters, uncounted)"), "{page}");
     let priced = economics(&project, "logs/model.jsonl --price-as claude-opus-4-6");
     assert_eq!((&priced["sessions"], &priced["left_out"]), (&json!(1), &json!([])));
 
@@ -183,7 +187,7 @@ fn what_cannot_be_simulated_is_said_with_its_reason() {
     assert!(!odd.stdout.contains("Cost against threshold"), "{}", odd.stdout);
     project.write("talk/readme.txt", "nothing");
     shows(&project.expect(4, "observe --economics talk"), &["0 sessions, 0 requests"]);
-    for wrong in ["--trigger 0", "--trigger 120%", "--cache-minutes 0", "--keep-tail x"] {
+    for wrong in ["--trigger 0", "--trigger 120%", "--cache-minutes 0", "--keep-tail x", "--price-as mystery-1"] {
         shows(&project.expect(2, &format!("observe --economics midway {wrong}")), &["expected"]);
     }
     shows(&project.expect(2, "observe midway --trigger 20k"), &["--economics"]);

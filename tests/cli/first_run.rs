@@ -9,7 +9,7 @@ use super::server::{Reply, Server};
 fn the_sample_is_written_and_run_anywhere() {
     let project = Project::empty();
     let ended = project.expect(0, "run --sample --runs 1 --label first");
-    assert!(ended.stdout.starts_with("Sample run with built-in rules"), "{}", ended.stdout);
+    assert!(ended.stdout.starts_with("Run with built-in rules in place of a model"), "{}", ended.stdout);
     assert!(project.exists("compeval-sample/results/first/summary.json") && !project.exists("results"));
     let next = ended.stdout.lines().rev().find(|line| line.starts_with("next:")).unwrap_or_default().to_owned();
     assert!(next.contains("-C compeval-sample"), "{next}");

@@ -93,6 +93,20 @@ fn suggestions_keep_the_folder_of_the_project() {
 }
 
 #[test]
+fn a_comparison_suggests_the_cell_that_lost_most() {
+    let project = Project::empty();
+    project.expect(0, "init");
+    project.expect(0, "run --label a --runs 1");
+    project.edit("prompts/anchored.md", "## Current state\n", "");
+    let ended = project.expect(0, "run --label b --runs 1 --compare-to a");
+    let command = next(&ended);
+    let (cell, flags) = command.split_once(" --probe ").expect("a cell");
+    assert_eq!(cell, "compeval show tally-bank-export --method anchored", "{}", ended.stdout);
+    assert!(flags.ends_with(" --label b"), "{command}");
+    project.expect(0, &command.replace("compeval ", "")).stdout_says(&["lost in compression"]);
+}
+
+#[test]
 fn show_and_why_stay_with_the_result_set_and_the_project() {
     let server = Server::start();
     let project = Project::new(&server);

@@ -433,6 +433,9 @@ fn what_holds_no_compaction_gets_a_sentence() {
     let ended = project.expect(0, "observe one");
     says(&ended, "No compaction was found. Looked for: `compact_boundary`");
     says(&ended, "it has only one turn");
+    let other = log("hermes", &[User("hey"), Say("hm")]).replace("\"id\":\"s\"", "\"id\":\"t\"");
+    project.write("two/a.jsonl", &format!("{}{other}", log("hermes", &[User("hi"), Say("ho")])));
+    says(&project.expect(0, "observe two"), "a.jsonl: it has only one turn of the assistant (2 sessions)");
     project.write("talk/a.jsonl", &log("claude-code", &[User("hi"), Say("ho"), User("hi"), Say("hm")]));
     says(&project.expect(0, "observe talk"), "it has no tool calls");
     project.write("summary/a.jsonl", &log("claude-code", &[Compact("All was done.")]));
@@ -476,6 +479,8 @@ fn a_log_of_hermes_without_what_was_compacted_is_listed_and_not_counted() {
     let found = observed(&project, "logs");
     assert_eq!(found["compactions"][0]["not_counted"], "the log begins in the middle of the session", "{found}");
     assert_eq!(found["coverage"]["counted"], 0);
+    project.expect(0, "observe logs --html page.html");
+    assert!(project.read("page.html").contains("* not counted; the reason stands with the case."));
 }
 
 #[test]

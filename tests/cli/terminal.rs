@@ -76,6 +76,17 @@ fn control_characters_of_a_reply_do_not_control_a_real_terminal() {
 }
 
 #[test]
+fn a_dumb_terminal_gets_no_control_sequences() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    let mut command = project.command("run --label a --runs 1 --methods full");
+    command.env("TERM", "dumb");
+    let (code, screen) = in_terminal(command, "");
+    assert!(code == 0 && screen.contains("next: compeval show harbor"), "{screen}");
+    assert!(!screen.contains('\u{1b}'), "{screen:?}");
+}
+
+#[test]
 fn a_list_of_entries_is_no_wider_than_the_terminal() {
     let server = Server::start();
     let project = Project::new(&server);

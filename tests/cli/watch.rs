@@ -36,6 +36,22 @@ fn an_edit_is_run_and_compared_and_a_mistake_is_waited_out() {
 }
 
 #[test]
+fn a_run_of_some_fixtures_waits_for_an_edit_of_these() {
+    let (server, project) = cached();
+    for file in ["fixtures/harbor.json", "probes/harbor.probes.json"] {
+        project.write(&file.replace("harbor", "pier"), &project.read(file).replace("\"harbor\"", "\"pier\""));
+    }
+    let mut running = project.start("run --label a --runs 1 --watch --fixtures harbor");
+    running.wait_for_words("Ctrl-C ends it");
+    assert_eq!(server.count(), 0);
+    project.edit("prompts/anchored.md", "working notes", "short working notes");
+    assert_eq!(running.line_with("edited:"), "edited: prompts/anchored.md");
+    running.wait_for_words("Ctrl-C ends it");
+    running.interrupt();
+    assert_eq!(running.end().code, 130);
+}
+
+#[test]
 fn a_round_begins_with_the_sentence_and_fits_on_a_screen() {
     let project = Project::empty();
     project.expect(0, "init");

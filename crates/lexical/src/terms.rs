@@ -67,7 +67,7 @@ pub(super) fn each_term(text: &str, mut each: impl FnMut(Term)) {
 }
 
 /// Whether `c` belongs to a script without blanks between words.
-pub(super) fn is_ideograph(c: char) -> bool {
+fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
 }
 

@@ -444,14 +444,16 @@ fn batches_line(plan: &ProjectPlan) -> Option<String> {
     };
     let estimate = &plan.forecast.estimate;
     let BatchedEstimate { requests, usd, usd_live } = estimate.batched;
+    let price = usd
+        .zip(usd_live)
+        .map(|(usd, live)| say!(", about {usd} instead of {live} live", "，约 {usd}（实时为 {live}）"));
     Some(match requests {
         0 => say!("Batches: {rounds}.", "批次：{rounds}。"),
         _ => say!(
-            "Batches: {requests} of {}, about {} instead of {} live; {rounds}.",
-            "批次：{} 中的 {requests} 次，约 {}（实时为 {}）；{rounds}。",
+            "Batches: {requests} of {}{}; {rounds}.",
+            "批次：{} 中的 {requests} 次{}；{rounds}。",
             count(estimate.requests, Noun::Request),
-            cost(usd),
-            cost(usd_live)
+            price.unwrap_or_default()
         ),
     })
 }

@@ -36,17 +36,18 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// Decides by flags, `NO_COLOR` and terminals.
+    /// Decides by flags, `NO_COLOR`, `TERM` and terminals.
     pub(crate) fn new(common: &Common) -> Console {
+        // A dumb terminal, such as the shell of an editor, shows control sequences as text.
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let draws = io::stderr().is_terminal() && !is_dumb;
         let colors = match common.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
-            ColorChoice::Auto => {
-                io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
-            }
+            ColorChoice::Auto => draws && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
         };
         let colored_output = colors && (common.color == ColorChoice::Always || io::stdout().is_terminal());
-        let draws_progress = !common.no_progress && !common.quiet && io::stderr().is_terminal();
+        let draws_progress = !common.no_progress && !common.quiet && draws;
         Console { is_json: common.json, is_quiet: common.quiet, colors, colored_output, draws_progress }
     }
 

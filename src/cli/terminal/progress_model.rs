@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::action::StageName;
-use crate::cli::format::{amount, cost, duration, money, short, short_tokens};
+use crate::cli::format::{Noun, amount, cost, count, duration, money, short, short_tokens};
 use crate::evaluation::ProgressSnapshot;
 use crate::pipeline::MatrixCounts;
 use crate::scheduler::{BudgetLimits, RunEvent, StopRequest};
@@ -254,10 +254,11 @@ impl ProgressModel {
     /// What is waited for, the heaviest first; `None` if nothing is.
     pub(crate) fn wait_words(&self) -> Option<String> {
         let in_flight: u32 = self.snapshot.statuses.iter().map(|status| status.in_flight).sum();
+        let calls = count(in_flight, Noun::Call);
         if self.snapshot.stop == StopRequest::Drain {
             return Some(say!(
-                "stopping: {in_flight} calls under way are finished and kept; Ctrl-C stops at once",
-                "正在停止：进行中的 {in_flight} 次调用会完成并保存；再按 Ctrl-C 立即停止"
+                "stopping: {calls} under way will be finished and kept; Ctrl-C stops at once",
+                "正在停止：进行中的 {calls}会完成并保存；再按 Ctrl-C 立即停止"
             ));
         }
         let mut waits = self.troubles();
@@ -268,9 +269,9 @@ impl ProgressModel {
         waits.extend(self.budget_words());
         if waits.is_empty() {
             let busy = self.provider_waiting_for(&WaitReason::Replies);
-            waits.extend(busy.map(|name| {
-                say!("replies of {name}, {in_flight} calls are under way", "{name} 的回复（{in_flight} 次调用进行中）")
-            }));
+            waits.extend(
+                busy.map(|name| say!("replies of {name}, {calls} under way", "{name} 的回复（{calls}进行中）")),
+            );
         }
         (!waits.is_empty()).then(|| say!("waits for {}", "等待 {}", waits.join(word("; ", "；"))))
     }
@@ -321,12 +322,13 @@ impl ProgressModel {
 
     pub(crate) fn line(&self) -> String {
         let stages = self.stages.iter().map(|(stage, progress)| {
-            let failed = if progress.failed > 0 {
-                say!(" ({} failed)", "（{} 失败）", progress.failed)
-            } else {
-                String::new()
-            };
-            format!("{} {}/{}{failed}", stage.name(), progress.finished(), progress.total)
+            let besides = [(progress.failed, word("failed", "失败")), (progress.left_out, word("left out", "略过"))];
+            let besides = besides.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+            let besides = besides.collect::<Vec<String>>().join(", ");
+            let besides = if besides.is_empty() { besides } else { say!(" ({besides})", "（{besides}）") };
+            // What is left out was not done: a line that counted it would end as if nothing were missing.
+            let done = progress.finished() - progress.left_out;
+            format!("{} {done}/{}{besides}", stage.name(), progress.total)
         });
         let stages = stages.collect::<Vec<String>>().join(", ");
         let parts = [Some(stages), Some(self.pace_words(false)), self.wait_words()];

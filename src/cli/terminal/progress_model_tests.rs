@@ -91,7 +91,7 @@ fn what_is_waited_for_is_reported_the_heaviest_first() {
     let words = |waits| under_way(waits).wait_words();
     assert_eq!(words(None), None);
     assert_eq!(words(Some(WaitReason::Rate)).unwrap(), "waits for the rate that openai allows");
-    assert_eq!(words(Some(WaitReason::Replies)).unwrap(), "waits for replies of openai, 12 calls are under way");
+    assert_eq!(words(Some(WaitReason::Replies)).unwrap(), "waits for replies of openai, 12 calls under way");
     let pause = WaitReason::Paused(Duration::from_millis(11_200), "HTTP 429: slow down".into());
     assert_eq!(words(Some(pause)).unwrap(), "waits for openai/gpt-5.2, paused for 12 s more (HTTP 429: slow down)");
     let away = under_way(Some(WaitReason::Unavailable(Duration::from_secs(8), "cannot connect: refused".into())));
@@ -167,6 +167,8 @@ fn cells_below_a_failure_are_no_longer_to_be_done() {
     model.on_event(&RunEvent::Blocked(MatrixCounts { compress: 0, answer: 10, judge: 20 }));
     model.on_event(&RunEvent::Skipped { stage: StageName::Judge, reason: SkipReason::Budget });
     assert_eq!(ProgressModel::stage_words(&model.stages[&StageName::Judge], false), "21 left out, 179 to do");
+    let line = model.line();
+    assert!(line.starts_with("answer 61/200 (10 left out), judge 0/200 (21 left out) · "), "not as if done: {line}");
 }
 
 #[test]

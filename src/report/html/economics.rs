@@ -34,7 +34,7 @@ pub(super) fn economics_sections(economics: &Economics) -> String {
         grouped(bill.output),
     );
     let title = word("What the sessions cost", "这些会话的费用");
-    let mut out = format!("<section id=\"economics\"><h2>{title}</h2>\n<p>{of}</p>\n");
+    let mut out = format!("<section id=\"economics\"><h2>{title}</h2>\n<p>{of}</p>\n{}", left_out(economics));
     out.push_str(&back_test(economics));
     out.extend(clock_faults(economics.clock_faults));
     if let Some(why) = &economics.withheld {
@@ -49,7 +49,8 @@ pub(super) fn economics_sections(economics: &Economics) -> String {
         );
         let products = Format::products(&Format::counting_output_in_part(), word("and", "和"));
         let partial = say!(" Logs of {products} count output in part only.", "{products} 的日志只计部分输出。");
-        let _ = writeln!(out, "<p>{accounting}{}</p>", if economics.partial_output { &*partial } else { "" });
+        let of = say!("The curves are of {}. ", "曲线基于 {}。", sessions(economics.simulated));
+        let _ = writeln!(out, "<p>{of}{accounting}{}</p>", if economics.partial_output { &*partial } else { "" });
     }
     out.push_str("</section>\n");
     out
@@ -61,6 +62,15 @@ fn amount(usd: f64) -> String {
 
 fn sessions(number: usize) -> String {
     counted(number, ["session", "sessions"], "个会话")
+}
+
+/// The sessions that are in no figure, and why.
+fn left_out(economics: &Economics) -> String {
+    let by_reason = economics.left_out_by_reason();
+    let said = by_reason.iter().map(|(why, names)| {
+        say!("{} left out: {why} ({})", "{}未计入：{why}（{}）", sessions(names.len()), names.join(", "))
+    });
+    said.map(|text| format!("<p>{}</p>\n", escape(&text))).collect()
 }
 
 /// How many times between requests are unknown because clocks went back.

@@ -70,11 +70,16 @@ fn overview(cases: &[&ObservedCompaction]) -> String {
             number(share),
         ];
         // Writing to a string cannot fail.
-        let _ = write!(table, "<tr><td><a href=\"#case-{}\">{}</a></td>", at + 1, escape(&case.session));
+        let mark = if case.not_counted.is_some() { " *" } else { "" };
+        let _ = write!(table, "<tr><td><a href=\"#case-{}\">{}</a>{mark}</td>", at + 1, escape(&case.session));
         cells.iter().for_each(|cell| table.push_str(&format!("<td>{cell}</td>")));
         table.push_str("</tr>\n");
     }
     table.push_str("</tbody></table></div>\n");
+    if cases.iter().any(|case| case.not_counted.is_some()) {
+        let note = word("* not counted; the reason stands with the case.", "* 未计入，原因见各例。");
+        let _ = writeln!(table, "<p>{note}</p>");
+    }
     table
 }
 

@@ -155,6 +155,14 @@ pub struct MethodComparison {
 }
 
 impl MethodComparison {
+    /// Whether the baseline of the method `name` is another method and not an earlier state of it: no difference is an
+    /// edit then.
+    pub fn is_with_another_method(&self, name: &str) -> bool {
+        // The name of a variant may end in its answerer.
+        let [own, other] = [name, &self.against].map(|name| name.split('/').next());
+        own != other
+    }
+
     /// Whether no score of any fixture differs.
     pub fn is_identical(&self) -> bool {
         let mut all = self.overall.iter().chain(self.dimensions.iter().map(|(_, judged)| judged));

@@ -206,8 +206,11 @@ impl<'c> ComparedMethods<'c> {
 
     /// What was edited in the methods that changed, and in the pipeline as a whole.
     fn edit(&self, changed: &[&String]) -> Option<EditNote> {
-        let edited: Vec<&MethodComparison> =
-            self.methods.iter().filter(|(name, _)| changed.contains(name)).map(|(_, compared)| *compared).collect();
+        let mut named = self.methods.iter().filter(|(name, _)| changed.contains(name));
+        let edited: Vec<&MethodComparison> = named.clone().map(|(_, compared)| *compared).collect();
+        if let Some((_, pair)) = named.find(|(name, compared)| compared.is_with_another_method(name)) {
+            return Some(EditNote::OtherMethod(pair.against.clone()));
+        }
         let texts: Vec<&TextEdit> = edited.iter().flat_map(|compared| &compared.edited_texts).collect();
         let paths: BTreeSet<&String> = texts.iter().map(|text| &text.path).collect();
         let places: BTreeSet<&String> = texts.iter().flat_map(|text| &text.places).collect();

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::rules;
 use base::text::shortened;
+use sessions::observe::recorded_exit_code;
 use sessions::transcript::{FileAction, Message, Role, ToolCall, file_operation, shell_operations};
 
 /// All extracted facts, in the order of the transcript.
@@ -57,6 +58,8 @@ pub struct NotedFailure {
     pub command: String,
     /// The lines that say what went wrong, word for word.
     pub lines: Vec<String>,
+    /// Whether the result records that the command succeeded all the same: what it printed may be about something else.
+    pub has_succeeded: bool,
 }
 
 /// The most characters of a noted sentence or line.
@@ -168,7 +171,8 @@ impl SessionNotes {
                 || call.function.name.contains("search")
         });
         let text = readable(content);
-        let has_failed = exit_code(&text, content).is_some_and(|code| code != 0);
+        let code = exit_code(&text, content);
+        let has_failed = code.is_some_and(|code| code != 0);
         if is_read && !has_failed {
             return;
         }
@@ -181,7 +185,8 @@ impl SessionNotes {
         // The folder says little: the command comes after it.
         let run = line.strip_prefix("cd ").and_then(|rest| rest.split_once("&& ")).map_or(line, |(_, run)| run);
         let command = shortened(run.trim(), COMMAND);
-        let failure = NotedFailure { command, lines };
+        let has_succeeded = code.map_or_else(|| recorded_exit_code(content) == Some("0"), |code| code == 0);
+        let failure = NotedFailure { command, lines, has_succeeded };
         self.failures.retain(|known| known.lines != failure.lines);
         self.failures.push(failure);
     }
@@ -321,10 +326,11 @@ fn newest_lines(text: &str, rule: fn(&str) -> bool) -> Vec<String> {
     lines
 }
 
-/// Whether a line is more than a mark or a bare number.
+/// Whether a line is more than a mark, a bare number, or the report that there is no error (`Error: (none)`).
 fn says_something(line: &str) -> bool {
     const LETTERS: usize = 8;
-    line.chars().filter(|c| c.is_alphanumeric()).take(LETTERS).count() == LETTERS
+    let letters = line.chars().filter(|c| c.is_alphanumeric()).take(LETTERS).count();
+    letters == LETTERS && !line.trim_end().ends_with("(none)")
 }
 
 fn clipped(text: &str) -> String {

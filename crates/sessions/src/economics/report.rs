@@ -159,6 +159,15 @@ pub fn economics(
 }
 
 impl Economics {
+    /// The names of the sessions that are left out, by the reason in the language of messages.
+    pub fn left_out_by_reason(&self) -> BTreeMap<String, Vec<&str>> {
+        let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for one in &self.left_out {
+            by_reason.entry(one.why.message()).or_default().push(&one.session);
+        }
+        by_reason
+    }
+
     /// Adds what the logs show by themselves, and returns the sessions with prices and the file of each.
     fn add_logs(
         &mut self,

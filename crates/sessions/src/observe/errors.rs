@@ -40,10 +40,15 @@ pub(super) fn is_error(result: &str) -> bool {
     if marks.iter().any(|mark| head.starts_with(mark)) || is_json_error(&head) {
         return true;
     }
-    let length = result.len();
-    let tail_start = (length.saturating_sub(ENDS)..length).find(|at| result.is_char_boundary(*at)).unwrap_or(length);
-    let tail = result.get(tail_start..).unwrap_or("");
-    exit_code(&head).or_else(|| exit_code(tail)).is_some_and(|code| code != "0")
+    recorded_exit_code(result).is_some_and(|code| code != "0")
+}
+
+/// The exit code that a result records at its beginning or its end; `None` if it records none.
+pub fn recorded_exit_code(result: &str) -> Option<&str> {
+    let start = result.trim_start();
+    let head_end = start.char_indices().nth(ENDS).map_or(start.len(), |(at, _)| at);
+    let tail_start = result.floor_char_boundary(result.len().saturating_sub(ENDS));
+    exit_code(start.get(..head_end)?).or_else(|| exit_code(result.get(tail_start..)?))
 }
 
 /// Whether a result is a JSON object that names an error, or says that the call failed.
@@ -64,7 +69,7 @@ pub(super) fn is_failed_read(result: &str) -> bool {
 
 fn exit_code(text: &str) -> Option<&str> {
     static CODE: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r#"(?i)(?:exit code:?|exited with code|"exit_code"\s*:)\s*(\d+)"#));
+        LazyLock::new(|| pattern(r#"(?i)(?:exit code:?|exited with code|"exit_code"\s*:|<returncode>)\s*(\d+)"#));
     Some(CODE.captures(text)?.get(1)?.as_str())
 }
 
@@ -100,6 +105,9 @@ mod tests {
             assert!(error_of(text).is_some(), "{text}");
         }
         assert_eq!(error_of(r#"{"output": "done", "exit_code": 0, "error": null}"#), None);
+        assert_eq!(recorded_exit_code("<returncode>2</returncode>\n<output>\n</output>"), Some("2"));
+        let gemini = "Output: (empty)\nError: (none)\nExit Code: 0\nSignal: 0";
+        assert_eq!((recorded_exit_code(gemini), recorded_exit_code("Output: done")), (Some("0"), None));
         let key = |text: &str| error_of(text).map(|(key, _)| key);
         assert_eq!(key("Exit code 1\nerror at 12"), key("Exit code: 1\nWall time: 9 s\nerror at 13"));
         assert_ne!(key("Exit code 1\nerror at 12"), key("Exit code 1\nerror: no file"));

@@ -1,8 +1,6 @@
 //! The text of `observe --economics`: the bill, the worst compactions, the back-test, and, if that holds, cost against
 //! threshold.
 
-use std::collections::BTreeMap;
-
 use crate::cli::format::{Noun, amount, count, money, or_dash, percent, short};
 use crate::cli::terminal::{Column, Console, render_table};
 use base::locale::word;
@@ -295,10 +293,7 @@ fn notes(economics: &Economics) -> String {
 }
 
 fn left_out(economics: &Economics) -> Option<String> {
-    let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for one in &economics.left_out {
-        by_reason.entry(one.why.message()).or_default().push(&one.session);
-    }
+    let by_reason = economics.left_out_by_reason();
     let lines = by_reason.iter().map(|(why, sessions)| {
         let named = sessions.iter().take(NAMED).copied().collect::<Vec<&str>>().join(", ");
         let more = sessions.len().saturating_sub(NAMED);

@@ -4,6 +4,7 @@
 mod economics;
 mod policy;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -28,7 +29,7 @@ use sessions::economics::{Economics, LogSteps, SessionSteps, without_copies};
 use sessions::import::{Format, ImportError, ImportIssue, ImportedLog, Log, log_files, read_session};
 use sessions::observe::{
     LocalDifference, NotCounted, ObservedCompaction, RateDifference, SESSIONS_FOR_INTERVAL, SessionFindings,
-    SessionNote, SessionObservation, SideDifference, combine, observe,
+    SessionObservation, SideDifference, combine, observe,
 };
 
 #[derive(Debug, Args)]
@@ -303,11 +304,22 @@ fn looked_for(observation: &SessionObservation) -> String {
             "那里没有会话日志。可读取的日志：{products}。"
         );
     }
-    let mut text = say!("No compaction was found. Looked for: {records}.", "没有发现压缩。查找的是：{records}。");
-    for session in observation.sessions.iter().filter(|session| session.note.is_some()).take(LISTED) {
-        text.push_str(&format!("\n{}: {}", session.file, session.note.map_or("", SessionNote::message)));
+    let text = say!("No compaction was found. Looked for: {records}.", "没有发现压缩。查找的是：{records}。");
+    let notes = notes_by_file(observation).into_iter().take(LISTED);
+    notes.fold(text, |text, ((file, note), sessions)| match sessions {
+        1 => format!("{text}\n{file}: {note}"),
+        _ => format!("{text}\n{file}: {note} ({})", count(sessions, Noun::Session)),
+    })
+}
+
+/// What is to be said of sessions, each with its file and the number of sessions of the file that it is true of.
+fn notes_by_file(observation: &SessionObservation) -> BTreeMap<(&str, &'static str), usize> {
+    let mut notes = BTreeMap::new();
+    for session in &observation.sessions {
+        let Some(note) = session.note else { continue };
+        *notes.entry((session.file.as_str(), note.message())).or_default() += 1;
     }
-    text
+    notes
 }
 
 fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -> String {

@@ -9,11 +9,12 @@ use crate::cli::args::Common;
 use crate::cli::failure::Failure;
 use crate::cli::project::given;
 use crate::results::{ContextRow, names};
+use base::fault::nearest;
 use base::files::read_text;
 use base::locale::word;
 use base::say;
 use base::units::Tokens;
-use models::{ModelRef, Price, Prices, listed_window};
+use models::{ModelRef, Price, Prices, known_models, listed_window};
 use sessions::economics::{
     CompactionMethod, MeasuredContext, ModelPrice, PolicySettings, Rates, Trigger, measured_methods,
 };
@@ -41,7 +42,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_name = "MINUTES", value_parser = minutes, requires = "economics", help_heading = ECONOMICS)]
     cache_minutes: Option<f64>,
     /// Price models that are not in the price list as this one, PROVIDER/MODEL or a model's name
-    #[arg(long, value_name = "MODEL", value_parser = priced_model, requires = "economics", help_heading = ECONOMICS)]
+    #[arg(long, value_name = "MODEL", value_parser = listed_model, requires = "economics", help_heading = ECONOMICS)]
     price_as: Option<ModelRef>,
 }
 
@@ -135,6 +136,18 @@ fn rates_of(price: Price) -> Rates {
     }
 }
 
+/// A model that has a price. Another one would price nothing, and the output would advise to name one.
+fn listed_model(text: &str) -> Result<ModelRef, String> {
+    let model = priced_model(text)?;
+    if model_price(&model).is_some() {
+        return Ok(model);
+    }
+    let known: Vec<String> = known_models().collect();
+    let names: Vec<&str> = known.iter().filter_map(|name| Some(name.split_once('/')?.1)).collect();
+    let near = nearest(&model.model.0, &names).unwrap_or("claude-opus-4-6");
+    Err(say!("expected a model of the price list, such as {near}", "应为价格表中的模型，如 {near}"))
+}
+
 /// The price list knows models by their names alone.
 fn priced_model(text: &str) -> Result<ModelRef, String> {
     let model = ModelRef::parse(text).or_else(|| ModelRef::parse(&format!("any/{text}")));
@@ -200,5 +213,10 @@ mod tests {
         );
         assert_eq!(model_price(&priced_model("anthropic/claude-opus-4-6").unwrap()), Some(price));
         assert_eq!(model_price(&priced_model("nobody-knows").unwrap()), None);
+        assert_eq!(listed_model("claude-opus-4-6"), priced_model("claude-opus-4-6"));
+        assert_eq!(
+            listed_model("claude-sonet-4-5"),
+            Err("expected a model of the price list, such as claude-sonnet-4-5".to_owned())
+        );
     }
 }

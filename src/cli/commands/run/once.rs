@@ -12,7 +12,7 @@ use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{EvaluationOutcome, evaluate};
 use crate::report::junit;
-use crate::results::{Manifest, Outcome, Publication, Summary, names};
+use crate::results::{Manifest, Outcome, Publication, Summary, first_questions, names};
 use base::files::write_whole;
 use base::locale::word;
 use base::say;
@@ -109,10 +109,20 @@ fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manife
         (Exit::Budget, _) if manifest.requests_sent > 0 => typed.with_label(&manifest.label).command("run"),
         (Exit::Budget | Exit::Incomplete, _) => typed.with_label(&manifest.label).command("plan"),
         (_, Some(fixture)) if is_judged || manifest.design.answerers.is_empty() => {
-            typed.of_results().with_label(&manifest.label).command(&format!("show {}", shell_word(fixture)))
+            let shown = first_to_show(summary, manifest).unwrap_or_else(|| shell_word(fixture));
+            typed.of_results().with_label(&manifest.label).command(&format!("show {shown}"))
         }
         _ => typed.of_project().command("plan"),
     })
+}
+
+/// What `show` shows of the question to look at first: its fixture, or, in a comparison, the cell itself.
+fn first_to_show(summary: &Summary, manifest: &Manifest) -> Option<String> {
+    let question = first_questions(summary).into_iter().next()?;
+    let [fixture, method, probe] = [&question.fixture, &question.method, &question.probe].map(|name| shell_word(name));
+    // With several answerers, the name of the method says whose cells are meant, and `show` takes the two apart.
+    let is_cell = summary.comparison.is_some() && manifest.design.answerers.len() == 1;
+    Some(if is_cell { format!("{fixture} --method {method} --probe {probe}") } else { fixture })
 }
 
 /// The self-test of the judges that were asked: `judge selftest` knows no `--model`.

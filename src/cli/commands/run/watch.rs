@@ -4,7 +4,7 @@
 //! of containers and of remote machines included, where change notifications get lost.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -130,8 +130,10 @@ type FileStamp = Option<(SystemTime, u64)>;
 #[derive(Default)]
 struct WatchedFiles {
     seen: BTreeMap<PathBuf, FileStamp>,
-    /// Folders in which a new file with one of these extensions may belong to the pipeline.
-    folders: BTreeSet<(PathBuf, OsString)>,
+    /// Folders in which a new file with one of these extensions may belong to the pipeline, each with the files that it
+    /// had when it was first looked at. Of those, only the files of the pipeline are watched: a run with `--fixtures` has
+    /// nothing to do with the others.
+    folders: BTreeMap<(PathBuf, OsString), BTreeSet<PathBuf>>,
 }
 
 impl WatchedFiles {
@@ -145,8 +147,11 @@ impl WatchedFiles {
             _ => Vec::new(),
         });
         let listed: Vec<PathBuf> = data.chain(programs).chain(pipeline.module_files.paths()).collect();
-        let folders = listed.iter().filter_map(|file| Some((file.parent()?.to_owned(), file.extension()?.to_owned())));
-        self.folders.extend(folders);
+        for file in &listed {
+            let (Some(folder), Some(extension)) = (file.parent(), file.extension()) else { continue };
+            let known = self.folders.entry((folder.to_owned(), extension.to_owned()));
+            known.or_insert_with(|| files_in(folder, extension).collect());
+        }
         let sources = pipeline.sources.iter().map(|source| folder.join(&source.path));
         for file in sources.chain([pipeline.file.clone()]).chain(listed) {
             let stamp = stamp(&file);
@@ -155,11 +160,10 @@ impl WatchedFiles {
     }
 
     fn now(&self) -> BTreeMap<PathBuf, FileStamp> {
-        let listed = self.folders.iter().flat_map(|(folder, extension)| {
-            let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-            paths.filter(move |path| path.extension() == Some(extension))
+        let new = self.folders.iter().flat_map(|((folder, extension), known)| {
+            files_in(folder, extension).filter(move |path| !known.contains(path))
         });
-        self.seen.keys().cloned().chain(listed).map(|path| (path.clone(), stamp(&path))).collect()
+        self.seen.keys().cloned().chain(new).map(|path| (path.clone(), stamp(&path))).collect()
     }
 
     /// Waits until files differ from when they were last looked at, and then until they stay the same for a poll.
@@ -186,6 +190,12 @@ impl WatchedFiles {
         self.seen = now;
         edited
     }
+}
+
+/// The files of a folder with this extension.
+fn files_in(folder: &Path, extension: &OsStr) -> impl Iterator<Item = PathBuf> {
+    let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.filter(move |path| path.extension() == Some(extension))
 }
 
 fn stamp(path: &Path) -> FileStamp {
