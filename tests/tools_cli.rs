@@ -539,11 +539,11 @@ fn a_folder_of_logs_becomes_a_project_by_the_commands_that_run_offers() {
         json!({"type": role, "sessionId": "s", "uuid": format!("m{at}"), "parentUuid": parent, "message": message})
     });
     project.write("session.jsonl", &lines.map(|line| line.to_string()).collect::<Vec<_>>().join("\n"));
-    let offered = project.run(&["run"]);
+    let offered = project.run(&["run", "--locale", "en"]);
     assert_eq!(offered.code, 2);
     assert!(offered.err.contains("logs of sessions"), "{}", offered.err);
     let commands: Vec<&str> = offered.err.lines().filter_map(|line| line.trim().strip_prefix("compeval ")).collect();
-    assert_eq!(commands.len(), 5, "{}", offered.err);
+    assert_eq!((commands.len(), commands[0]), (5, "init eval --empty --locale en"), "{}", offered.err);
     for command in &commands[..2] {
         let done = project.run(&command.split(' ').collect::<Vec<_>>());
         assert_eq!(done.code, 0, "{command}\n{}\n{}", done.out, done.err);

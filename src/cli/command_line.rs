@@ -23,7 +23,7 @@ const COMMAND: &str = "`compeval ";
 /// A text as the user reads it: each command in it, which stands between backquotes, has the flags of this process that
 /// select the project. Most texts are made where these are not known.
 pub(crate) fn with_project_flags(text: &str) -> Cow<'_, str> {
-    if text.contains(COMMAND) { CommandLine::current().complete(text).into() } else { text.into() }
+    if text.contains(COMMAND) { CommandLine::current().of_project().complete(text).into() } else { text.into() }
 }
 
 /// The flags of a command line, each with its argument id and its text, and the commands that could take them.
@@ -120,9 +120,8 @@ impl CommandLine {
         format!("compeval {command}{}", known.map(|(_, words)| format!(" {words}")).collect::<String>())
     }
 
-    /// A text in which each command between backquotes has the flags of this command line that select the project.
+    /// A text in which each command between backquotes has the flags that it accepts.
     fn complete(&self, text: &str) -> String {
-        let project = self.clone().of_project();
         let mut completed = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, (command, after))) =
@@ -130,7 +129,7 @@ impl CommandLine {
         {
             let name = command.split(' ').next().unwrap_or_default();
             let command = match self.program.find_subcommand(name) {
-                Some(_) => project.command(command),
+                Some(_) => self.command(command),
                 None => format!("compeval {command}"),
             };
             completed.push_str(&format!("{before}`{command}`"));
@@ -217,7 +216,7 @@ mod tests {
 
     #[test]
     fn commands_in_a_text_get_the_flags_that_select_the_project() {
-        let check = given("compeval check --all -C dir --profile ci");
+        let check = given("compeval check --all -C dir --profile ci").of_project();
         let text =
             "`compeval probes generate a`, `compeval cache show KEY`, or `compeval init`; `compeval --help`, `-C x`";
         let completed = "`compeval probes generate a -C dir --profile ci`, `compeval cache show KEY -C dir --profile ci`, \

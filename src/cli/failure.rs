@@ -272,10 +272,10 @@ impl From<EvaluationError> for Failure {
     }
 }
 
-/// Why nothing more may be sent, in terms of the flags that say so. Of what a flag allows, a part of a run has a share,
-/// and a later look has what the earlier ones left.
+/// Why nothing more may be sent, in terms of the flags that say so, and what to do. Of what a flag allows, a part of a run
+/// has a share, and a later look has what the earlier ones left.
 pub(crate) fn budget_message(reached: BudgetReached) -> String {
-    match reached {
+    let why = match reached {
         BudgetReached::Cost { limit, spent } => {
             let limit = match allowed_in_all("max_cost", limit) {
                 None => format!("--max-cost {limit}"),
@@ -300,7 +300,8 @@ pub(crate) fn budget_message(reached: BudgetReached) -> String {
                 )
             }
         },
-    }
+    };
+    say!("{why}; run again with a larger budget to continue", "{why}；请用更大的预算重新运行以继续")
 }
 
 /// What a flag was typed with, if that is more than the limit of this process.

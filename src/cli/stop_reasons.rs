@@ -39,10 +39,7 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
         );
     }
     if let Some(reached) = run.budget.map(budget_message) {
-        warn_stopped(
-            console,
-            &say!("{reached}; run again with a larger budget to continue", "{reached}；请用更大的预算重新运行以继续"),
-        );
+        warn_stopped(console, &reached);
     }
     if !run.weak_judges.is_empty() {
         print_weak_judges(&run.weak_judges, weaknesses, *allow_weak_judge, console);

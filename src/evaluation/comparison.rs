@@ -1,7 +1,5 @@
 //! Comparisons of the two sides that `compare` is given, and of a run with its baseline.
 
-use std::path::Path;
-
 use super::error::EvaluationError;
 use crate::action::Digest;
 use crate::pipeline::Pipeline;
@@ -21,22 +19,22 @@ pub struct ComparedSets {
     pub unrecorded: Option<FileError>,
 }
 
-/// Reads both sides of a comparison and compares them. A side is `LABEL`, `LABEL:METHOD` or a results folder.
-/// `is_recorded` is whether the comparison is added to the ledger of the baseline.
+/// Reads both sides of a comparison and compares them. A side is `LABEL`, `LABEL:METHOD`, `LABEL:METHOD/ANSWERER` or the
+/// path of a results folder. `is_recorded` is whether the comparison is added to the ledger of the baseline.
 ///
 /// # Errors
 /// A side or the ledger cannot be read, or the two do not measure the same.
 pub fn compare_sides(
-    results: &Path,
+    pipeline: &Pipeline,
     a: &str,
     b: &str,
     scope: ComparisonScope,
     is_recorded: bool,
     lines: FindTextEdit<'_>,
 ) -> Result<ComparedSets, EvaluationError> {
-    let (a_folder, a_method) = open_side(results, a)?;
+    let (a_folder, a_method) = open_side_in(pipeline, a)?;
     let a = ResultSet::read(&a_folder)?;
-    let (b_folder, b_method) = open_side(results, b)?;
+    let (b_folder, b_method) = open_side_in(pipeline, b)?;
     let b = ResultSet::read(&b_folder)?;
     let (judged, baseline) =
         (Side { set: &a, method: a_method.as_deref() }, Side { set: &b, method: b_method.as_deref() });
@@ -87,12 +85,13 @@ pub(super) fn record_tries(tries: &[Try], baseline: &ResultsFolder) -> Result<()
     tries.iter().try_for_each(|entry| entry.record(baseline))
 }
 
-/// A side of a comparison as the project names it: a path is relative to the project, otherwise to the current folder.
-fn side_in(pipeline: &Pipeline, side: &str) -> String {
+/// Opens a side of a comparison. A path is relative to the project, or else to the current folder.
+fn open_side_in(pipeline: &Pipeline, side: &str) -> Result<(ResultsFolder, Option<String>), FolderError> {
     let path = pipeline.folder.join(side);
     let whole = side.rsplit_once(':').map_or(side, |(whole, _)| whole);
     let is_there = path.exists() || pipeline.folder.join(whole).exists();
-    if side.contains(['/', '\\']) && is_there { path.display().to_string() } else { side.to_owned() }
+    let side = if whole.contains(['/', '\\']) && is_there { path.display().to_string() } else { side.to_owned() };
+    open_side(&pipeline.results, &side)
 }
 
 /// The folder of a baseline, as the project names it.
@@ -100,7 +99,7 @@ fn side_in(pipeline: &Pipeline, side: &str) -> String {
 /// # Errors
 /// There are no such results.
 pub fn find_baseline(pipeline: &Pipeline, side: &str) -> Result<ResultsFolder, FolderError> {
-    open_side(&pipeline.results, &side_in(pipeline, side)).map(|(folder, _)| folder)
+    open_side_in(pipeline, side).map(|(folder, _)| folder)
 }
 
 /// The comparison with the baseline of the run and the folder of the baseline; `None` if the run has no baseline.
@@ -111,7 +110,7 @@ pub(super) fn compared_to_baseline(
     lines: FindTextEdit<'_>,
 ) -> Result<Option<(CountedComparison, ResultsFolder)>, EvaluationError> {
     let Some(baseline) = &set.manifest.compared_to else { return Ok(None) };
-    let (folder, method) = open_side(&pipeline.results, &side_in(pipeline, baseline))?;
+    let (folder, method) = open_side_in(pipeline, baseline)?;
     let other = ResultSet::read(&folder)?;
     let baseline = Side { set: &other, method: method.as_deref() };
     let judged = Side { set, method: None };

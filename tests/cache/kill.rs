@@ -109,7 +109,7 @@ fn a_second_process_sees_who_writes_and_can_read() {
         assert!(lines.read_line(&mut line).unwrap() > 0, "the helper works");
     }
     let error = store::cache::Store::open(dir.path(), holder(), key_of).unwrap_err().to_string();
-    assert!(error.contains(&format!("process {}", child.id())) && error.contains("`compeval run`"), "{error}");
+    assert!(error.contains(&format!("process {} (compeval run, since 20", child.id())), "{error}");
     let first: u64 = line.trim().strip_prefix("ack ").unwrap().parse().unwrap();
     expect(&CacheSnapshot::open(dir.path()).unwrap(), first);
     child.kill().unwrap();

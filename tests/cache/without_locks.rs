@@ -27,7 +27,7 @@ fn helper_uses_a_cache_without_locks() {
         (0..=round).for_each(|n| assert_eq!(store.body(&store.find(&key(n)).unwrap()).unwrap(), body(n, 100)));
     }
     assert!(!folder.join("LOCK.held").exists());
-    std::fs::write(folder.join("LOCK.held"), "`compeval run` (process 4194305, since 2026-01-01)").unwrap();
+    std::fs::write(folder.join("LOCK.held"), "process 4194305 (compeval run, since 2026-01-01)").unwrap();
     let error = Store::open(folder, holder(), key_of).unwrap_err().to_string();
     assert!(error.contains("process 4194305"), "{error}");
     assert_eq!(CacheSnapshot::open(folder).unwrap().len(), 3, "readers need no lock");

@@ -212,6 +212,9 @@ fn a_baseline_is_a_path_in_the_project_from_wherever_the_program_is_started() {
     let output = command.current_dir(project.path("elsewhere")).output().expect("the program");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(project.result("after", "summary.json")["comparison"]["baseline"], "before");
+    let mut command = project.command("-C .. compare after:full results/before:full");
+    let output = command.current_dir(project.path("elsewhere")).output().expect("the program");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

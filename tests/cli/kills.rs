@@ -49,8 +49,9 @@ fn a_second_process_is_shown_who_holds_the_cache() {
     server.script(|_| Reply::Held);
     let running = project.start("run --label a --runs 1");
     server.wait_for(1);
-    let ended = project.expect(1, "run --label b --runs 1");
-    ended.says(&["in use", &format!("process {}", running.pid()), "`compeval run --label a"]);
+    // Its command is not one to type: it does not get the flags of this one.
+    let ended = project.expect(1, "run --label b --runs 1 -C .");
+    ended.says(&["in use", &format!("process {} (compeval run --label a --runs 1, since", running.pid())]);
     server.let_go();
     let ended = running.end();
     assert_eq!(ended.code, 0, "{}", ended.stderr);

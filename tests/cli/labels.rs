@@ -203,11 +203,8 @@ fn two_runs_of_one_label_do_not_mix() {
     server.wait_for(1);
     project.set("COMPEVAL_CACHE", "other-cache");
     let ended = project.expect(1, "run --label a --runs 1 --methods full");
-    ended.says(&[
-        "the results `a` are being written by",
-        &format!("process {}", running.pid()),
-        "`compeval run --label a",
-    ]);
+    ended
+        .says(&["the results `a` are being written by", &format!("process {} (compeval run --label a", running.pid())]);
     project.expect(1, "labels rm a").says(&["are being written by"]);
     server.let_go();
     let ended = running.end();

@@ -414,8 +414,8 @@ fn write_holder(file: &mut File, command: &str) -> io::Result<()> {
             file,
             "{}",
             say!(
-                "`compeval {command}` (process {}, since {since})",
-                "`compeval {command}`（进程 {}，始于 {since}）",
+                "process {} (compeval {command}, since {since})",
+                "进程 {}（compeval {command}，始于 {since}）",
                 std::process::id()
             )
         )

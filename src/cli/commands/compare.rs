@@ -55,7 +55,7 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     // Without a readable cache the comparison still says which files changed, not in which lines.
     let cache = open_snapshot(&pipeline.cache).ok();
     let lines = text_edits_in(cache.as_ref());
-    let compared = compare_sides(&pipeline.results, &args.a, &args.b, scope, args.record || !is_ci(), &lines)?;
+    let compared = compare_sides(&pipeline, &args.a, &args.b, scope, args.record || !is_ci(), &lines)?;
     let ComparedSets { sets: [(_, judged), _], comparison, unrecorded } = &compared;
     if let Some(error) = unrecorded {
         let text = say!("this comparison is not counted: {error}", "本次比较未计入：{error}");

@@ -94,16 +94,18 @@ pub(crate) struct ProjectPlan {
 
 /// The most requests that check judges on answers of the run.
 fn most_false_facts(pipeline: &Pipeline) -> usize {
-    let judges = pipeline.judges.iter().filter(|judge| judge.model.is_asked()).count();
     let [whole, _] = FalseFactCheck::SIZES;
-    if pipeline.settings.regrade { judges * whole } else { 0 }
+    if pipeline.settings.regrade { asked_judges(pipeline) * whole } else { 0 }
 }
 
 /// The most requests of a comparison that check the judges: for each method, and for the mean of several.
 fn most_regradings(pipeline: &Pipeline) -> usize {
-    let judges = pipeline.judges.iter().filter(|judge| judge.model.is_asked()).count();
     let subjects = pipeline.methods.len() + usize::from(pipeline.methods.len() > 1);
-    subjects * judges * REGRADED_ANSWERS
+    subjects * asked_judges(pipeline) * REGRADED_ANSWERS
+}
+
+fn asked_judges(pipeline: &Pipeline) -> usize {
+    pipeline.judges.iter().filter(|judge| judge.model.is_asked()).count()
 }
 
 #[derive(Serialize)]

@@ -30,7 +30,7 @@ pub(crate) struct ReportArgs {
     #[arg(required_unless_present_any = ["reference", "open"])]
     pub(crate) label: Option<String>,
     /// Open report.html in the browser, as it was written, with a switch to other result sets; without a label, that of
-    /// the newest
+    /// the newest run that has ended
     #[arg(long, conflicts_with_all = ["reference", "csv", "junit"])]
     pub(crate) open: bool,
     /// Print the published reference table next to the measured one
@@ -109,8 +109,9 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
     let page = folder.file(names::HTML);
     if !page.is_file() {
         let label = folder.label();
+        let write = CommandLine::current().of_project().command(&format!("report {}", shell_word(&label)));
         return Err(Failure::input(say!("the results `{label}` have no {}", "结果 `{label}` 没有 {}", names::HTML))
-            .hinted(say!("{}   writes it", "{}   写出该文件", report_of(&label))));
+            .hinted(say!("{write}   writes it", "{write}   写出该文件")));
     }
     let shown = write_result_index(&paths.results, &folder.label()).unwrap_or(page);
     let opened = open_in_browser(shown.as_os_str());
@@ -123,11 +124,6 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
         ));
     }
     Ok(Exit::Done)
-}
-
-/// The command that writes the reports of a label.
-fn report_of(label: &str) -> String {
-    CommandLine::current().of_project().command(&format!("report {}", shell_word(label)))
 }
 
 /// The cells as they are read: a result set may be larger than memory.

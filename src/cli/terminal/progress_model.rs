@@ -143,8 +143,7 @@ impl ProgressModel {
             (progress.left_out, word("left out", "略过")),
             (open, word("to do", "待办")),
         ];
-        let shown = parts.iter().filter(|(count, _)| *count > 0);
-        shown.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+        counts_above_zero(&parts)
     }
 
     /// First and last sample of the window, and the seconds between them.
@@ -322,9 +321,10 @@ impl ProgressModel {
 
     pub(crate) fn line(&self) -> String {
         let stages = self.stages.iter().map(|(stage, progress)| {
-            let besides = [(progress.failed, word("failed", "失败")), (progress.left_out, word("left out", "略过"))];
-            let besides = besides.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-            let besides = besides.collect::<Vec<String>>().join(", ");
+            let besides = counts_above_zero(&[
+                (progress.failed, word("failed", "失败")),
+                (progress.left_out, word("left out", "略过")),
+            ]);
             let besides = if besides.is_empty() { besides } else { say!(" ({besides})", "（{besides}）") };
             // What is left out was not done: a line that counted it would end as if nothing were missing.
             let done = progress.finished() - progress.left_out;
@@ -334,6 +334,11 @@ impl ProgressModel {
         let parts = [Some(stages), Some(self.pace_words(false)), self.wait_words()];
         parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
+}
+
+fn counts_above_zero(counts: &[(u64, &str)]) -> String {
+    let shown = counts.iter().filter(|(count, _)| *count > 0);
+    shown.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Why a provider has to be waited for: it is away, or it asked for a pause.

@@ -110,8 +110,8 @@ fn grade(pipeline: &Pipeline, budget: &BudgetArgs, console: &Console) -> Result<
         return Ok(Exit::Done);
     }
     print_failures(&run_log.failures, usize::MAX, console);
-    if let Some(reached) = outcome.budget.map(budget_message) {
-        console.eprint(&say!("{reached}; run it again with a larger budget", "{reached}；请用更大的预算重新运行"));
+    if let Some(reached) = outcome.budget {
+        console.eprint(&budget_message(reached));
     }
     Ok(match (outcome.interrupted, outcome.budget.is_some()) {
         (true, _) => Exit::Interrupted,

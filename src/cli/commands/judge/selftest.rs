@@ -212,11 +212,8 @@ fn exit_of(ended: &RunOutcome, run_log: &RunLog, console: &Console) -> Exit {
     if ended.interrupted {
         return Exit::Interrupted;
     }
-    if let Some(reached) = ended.budget.map(budget_message) {
-        console.eprint(&say!(
-            "{reached}; run it again with a larger budget to go on where this ended",
-            "{reached}；请用更大的预算重新运行，从此处继续"
-        ));
+    if let Some(reached) = ended.budget {
+        console.eprint(&budget_message(reached));
         return Exit::Budget;
     }
     if !ended.weak_judges.is_empty() {

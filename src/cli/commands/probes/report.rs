@@ -50,11 +50,8 @@ pub(super) fn print(report: &GenerationReport<'_>, console: &Console) -> Exit {
     if report.banks.iter().any(|bank| bank.draft.is_written()) {
         console.next(CommandLine::current().of_project().command("probes review"));
     }
-    if let Some(reached) = report.budget.reached().map(budget_message) {
-        console.eprint(&say!(
-            "{reached}; run it again with a larger budget to continue",
-            "{reached}；请用更大的预算重新运行以继续"
-        ));
+    if let Some(reached) = report.budget.reached() {
+        console.eprint(&budget_message(reached));
     }
     let is_short = report.banks.iter().any(|bank| !bank.draft.is_written() || !bank.draft.unchecked.is_empty());
     let over_budget = report.budget.reached().is_some();

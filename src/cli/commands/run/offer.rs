@@ -25,16 +25,16 @@ pub(super) fn offer_project(common: &Common, console: &Console) -> Result<Option
         return Ok(None);
     }
     match format_of_logs(&here) {
-        Some(format) => offer_import(&here, format, console).map(Some),
+        Some(format) => offer_import(common, &here, format, console).map(Some),
         None => offer_sample(common, &here, console),
     }
 }
 
 /// Offers a project made of the logs in this folder.
-fn offer_import(here: &Path, format: &str, console: &Console) -> Result<Exit, Failure> {
+fn offer_import(common: &Common, here: &Path, format: &str, console: &Console) -> Result<Exit, Failure> {
     let place = if here == Path::new(".") { PathBuf::from("eval") } else { here.join("eval") };
     let eval = place.display().to_string();
-    let init = ["init", &eval, "--empty"];
+    let init = init_words(common, &eval, "--empty");
     let import = ["-C", &eval, "fixture", "import", ".."];
     let what =
         say!("there is no project here, but logs of sessions ({format})", "此处没有项目，但有会话日志（{format}）");
@@ -103,14 +103,18 @@ fn offer_sample(common: &Common, here: &Path, console: &Console) -> Result<Optio
     Ok((exit != Exit::Done).then_some(exit))
 }
 
-/// Writes the sample project into a folder, in the language of this command.
+/// Writes the sample project into a folder.
 pub(super) fn write_sample(common: &Common, place: &Path) -> Result<Exit, Failure> {
-    let place = place.display().to_string();
-    let mut init = vec!["init", &place, "--quiet"];
+    run_each(&[&init_words(common, &place.display().to_string(), "--quiet")])
+}
+
+/// The arguments that make a project in the language of this command.
+fn init_words<'a>(common: &Common, place: &'a str, flag: &'a str) -> Vec<&'a str> {
+    let mut words = vec!["init", place, flag];
     if let Some(locale) = common.locale {
-        init.extend(["--locale", locale.pick("en", "zh")]);
+        words.extend(["--locale", locale.pick("en", "zh")]);
     }
-    run_each(&[init.as_slice()])
+    words
 }
 
 /// Runs this program once for each list of arguments, until one fails and has said why. Returns how that one ended.

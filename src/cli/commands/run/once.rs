@@ -91,26 +91,25 @@ fn next_command(exit: Exit, args: &RunArgs, summary: &Summary, manifest: &Manife
         return None;
     }
     let typed = CommandLine::current();
+    let labelled = typed.clone().with_label(&manifest.label);
     let is_judged = summary.methods.iter().any(|(_, method)| method.cells.judged > 0);
     Some(match (exit, summary.fixtures.first()) {
         (Exit::Error, _) if !args.allow_weak_judge && !manifest.caveats.weak_judges.is_empty() => {
             selftest_command(typed, args)
         }
-        (Exit::Error, _) => typed.with_label(&manifest.label).command("run"),
-        (Exit::Interrupted, _) if manifest.outcome == Outcome::Interrupted => {
-            typed.with_label(&manifest.label).command("run")
-        }
         // Only checks of the judges are left, and a refresh would begin anew.
-        (Exit::Interrupted, _) => typed.without("refresh").with_label(&manifest.label).command("run"),
-        // The same holds for a refresh in which cells failed.
-        (Exit::Incomplete, _) if args.select.refresh.is_empty() => typed.with_label(&manifest.label).command("run"),
-        (Exit::Pending, _) => typed.without("offline").with_label(&manifest.label).command("run"),
+        (Exit::Interrupted, _) if manifest.outcome != Outcome::Interrupted => {
+            labelled.without("refresh").command("run")
+        }
+        // After failures, too, a refresh would begin anew.
+        (Exit::Incomplete, _) if !args.select.refresh.is_empty() => labelled.command("plan"),
         // The same budget again gets further, but not if it is too small to begin.
-        (Exit::Budget, _) if manifest.requests_sent > 0 => typed.with_label(&manifest.label).command("run"),
-        (Exit::Budget | Exit::Incomplete, _) => typed.with_label(&manifest.label).command("plan"),
+        (Exit::Budget, _) if manifest.requests_sent == 0 => labelled.command("plan"),
+        (Exit::Pending, _) => labelled.without("offline").command("run"),
+        (Exit::Error | Exit::Interrupted | Exit::Incomplete | Exit::Budget, _) => labelled.command("run"),
         (_, Some(fixture)) if is_judged || manifest.design.answerers.is_empty() => {
             let shown = first_to_show(summary, manifest).unwrap_or_else(|| shell_word(fixture));
-            typed.of_results().with_label(&manifest.label).command(&format!("show {shown}"))
+            labelled.of_results().command(&format!("show {shown}"))
         }
         _ => typed.of_project().command("plan"),
     })
