@@ -11,7 +11,8 @@ use super::file::{Located, Map};
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, list, suggest};
 use super::secrets::is_variable;
-use super::url::{is_loopback, normalize};
+use super::url::normalize;
+use base::http::Route;
 use base::locale::word;
 use base::say;
 use base::units::Tokens;
@@ -299,14 +300,16 @@ impl ProviderDraft<'_> {
         }
         let usual = self.built_in.and_then(|b| b.key)?;
         let is_set = (self.environment)(usual).is_some_and(|key| !key.is_empty());
-        (is_set || !is_loopback(base_url)).then(|| ApiKeyVariable(usual.into()))
+        (is_set || Route::from_url(base_url) == Route::Outside).then(|| ApiKeyVariable(usual.into()))
     }
 
     /// Reports a key that would be sent over `http://`, where everyone on the way can read it.
     fn reject_key_in_clear(&mut self, base_url: &str, api_key: Option<&ApiKeyVariable>) {
         let declared = self.table.map(|table| &table.value);
         let is_allowed = declared.and_then(|table| table.insecure.as_ref()).is_some_and(|insecure| insecure.value);
-        let Some(variable) = api_key.filter(|_| base_url.starts_with("http://") && !is_loopback(base_url)) else {
+        let Some(variable) =
+            api_key.filter(|_| base_url.starts_with("http://") && Route::from_url(base_url) == Route::Outside)
+        else {
             return;
         };
         if is_allowed {

@@ -2,7 +2,7 @@
 //!
 //! The crate `url` parses and checks; the normal form keeps the user's spelling, because it is part of cache keys.
 
-use url::{Host, Url};
+use url::Url;
 
 use base::locale::word;
 use base::say;
@@ -65,16 +65,6 @@ fn is_api_version(query: &str) -> bool {
     query.strip_prefix("api-version=").is_some_and(|version| !version.is_empty() && !version.contains('&'))
 }
 
-/// Whether a URL leads to this machine.
-pub(super) fn is_loopback(text: &str) -> bool {
-    match Url::parse(text).ok().as_ref().and_then(Url::host) {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,11 +90,5 @@ mod tests {
         let [with, without] = ["https://api.anthropic.com/v1/", "https://api.anthropic.com"]
             .map(|url| normalize(url, Dialect::Anthropic));
         assert_eq!(with, without);
-    }
-
-    #[test]
-    fn loopback_hosts_are_recognized() {
-        assert!(["http://localhost:1/v1", "http://127.0.0.1", "http://[::1]:80/v1"].into_iter().all(is_loopback));
-        assert!(!is_loopback("https://localhost.example.com/v1"));
     }
 }

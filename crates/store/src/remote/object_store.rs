@@ -16,7 +16,7 @@ use opendal_http_transport_reqwest::ReqwestTransport;
 use super::backend::{BackendFuture, ListedObject, Remote, RemoteError, WriteOutcome};
 use super::index_objects::{self, CONCURRENT_REQUESTS};
 use super::url::{BucketUrl, StoreKind};
-use base::http;
+use base::http::{self, Route};
 use base::locale::word;
 use base::redaction;
 use base::say;
@@ -108,7 +108,7 @@ pub(super) fn open_web_server(url: &str) -> Result<Box<dyn Remote>, RemoteError>
     if let Some(token) = variable("COMPEVAL_REMOTE_TOKEN") {
         builder = builder.token(&token);
     }
-    let operator = operator(builder, host_of(url)).map_err(|what| RemoteError::Setup { url: url.to_owned(), what })?;
+    let operator = operator(builder, Some(url)).map_err(|what| RemoteError::Setup { url: url.to_owned(), what })?;
     let credentials = word(
         "Check COMPEVAL_REMOTE_TOKEN, if the server wants a bearer token",
         "如果服务器需要 bearer 令牌，请检查 COMPEVAL_REMOTE_TOKEN",
@@ -143,9 +143,8 @@ fn s3(at: &BucketUrl) -> Operators {
         "没有设置 AWS_REGION；它是存储桶所在的区域，如 eu-central-1",
     ))?;
     let endpoint = endpoint.as_deref();
-    let host = endpoint.map_or("s3.amazonaws.com", host_of);
     let anonymous = build_s3(at, endpoint, &region).disable_config_load().skip_signature();
-    Ok((operator(build_s3(at, endpoint, &region), host)?, operator(anonymous, host)?))
+    Ok((operator(build_s3(at, endpoint, &region), endpoint)?, operator(anonymous, endpoint)?))
 }
 
 fn build_s3(at: &BucketUrl, endpoint: Option<&str>, region: &str) -> S3 {
@@ -160,12 +159,11 @@ fn build_s3(at: &BucketUrl, endpoint: Option<&str>, region: &str) -> S3 {
 fn gcs(at: &BucketUrl) -> Operators {
     let endpoint = variable("STORAGE_EMULATOR_HOST");
     let endpoint = endpoint.as_deref();
-    let host = endpoint.map_or("storage.googleapis.com", host_of);
     // Outside of Google's machines the metadata server does not answer.
     let has_metadata = variable("GCE_METADATA_HOST").is_some();
     let named = if has_metadata { build_gcs(at, endpoint) } else { build_gcs(at, endpoint).disable_vm_metadata() };
     let anonymous = build_gcs(at, endpoint).disable_vm_metadata().disable_config_load().skip_signature();
-    Ok((operator(named, host)?, operator(anonymous, host)?))
+    Ok((operator(named, endpoint)?, operator(anonymous, endpoint)?))
 }
 
 fn build_gcs(at: &BucketUrl, endpoint: Option<&str>) -> Gcs {
@@ -194,8 +192,7 @@ fn azblob(at: &BucketUrl) -> Operators {
         .account_key(key.as_deref().unwrap_or_default())
         .sas_token(variable("AZURE_STORAGE_SAS_TOKEN").as_deref().unwrap_or_default().trim_start_matches('?'));
     let anonymous = build_azblob(at, account, connection, endpoint)?.skip_signature();
-    let host = endpoint.map_or("blob.core.windows.net", host_of);
-    let opened = operator(named, host).and_then(|named| Ok((named, operator(anonymous, host)?)));
+    let opened = operator(named, endpoint).and_then(|named| Ok((named, operator(anonymous, endpoint)?)));
     opened.map_err(|why| if connection.is_some() { format!("AZURE_STORAGE_CONNECTION_STRING: {why}") } else { why })
 }
 
@@ -221,13 +218,9 @@ fn build_azblob(
 }
 
 /// The host of a URL, without its port.
-fn host_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split(['/', ':']).next().unwrap_or(rest)
-}
-
-fn operator(builder: impl Builder, host: &str) -> Result<Operator, String> {
-    let client = http::client(host)?;
+/// An operator that sends its requests to `endpoint`, or to that of the vendor.
+fn operator(builder: impl Builder, endpoint: Option<&str>) -> Result<Operator, String> {
+    let client = http::client(endpoint.map_or(Route::Outside, Route::from_url))?;
     let transport = HttpTransporter::new(ReqwestTransport::new(client));
     let operator = Operator::new(builder).map_err(|error| short(error.message()))?;
     Ok(layered(operator.with_context(OperationContext::new().with_http_transport(transport))))
