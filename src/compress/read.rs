@@ -35,7 +35,8 @@ pub struct Compressed {
     pub summary: Option<Arc<str>>,
     /// What a program says it used; a model's usage is in its reply.
     pub usage: Option<ProgramUsage>,
-    /// Whether nothing was compressed: the context has all that it replaces. Of a program, what it says.
+    /// Whether nothing was compressed: the context has all that it replaces. [`read()`] takes a program's word for it; the
+    /// caller, who has the messages, checks it.
     pub is_unchanged: bool,
     /// What an answerer searches in place of the messages that were replaced, if a program returned any.
     pub archive: Option<Vec<Message>>,
@@ -153,13 +154,15 @@ fn computed_messages(bytes: &[u8]) -> Result<Vec<Message>, CompressFault> {
     serde_json::from_slice(bytes).map_err(|error| CompressFault::Damaged(error.to_string()))
 }
 
-/// The text in the last pair of `<tag>` and `</tag>` in a reply that is not inside another, with the tags in it. A tag in
-/// code marks or quotes, or between the words of a sentence, is only mentioned, unless the reply has no other pair. After
-/// the pair no tag may open: then the reply was cut off.
+/// The text in the last pair of `<tag>` and `</tag>` in a reply that is not inside another, with the tags in it. Tags that
+/// are only mentioned are left out, unless the others do not match without them: of a pair in the summary, one tag may look
+/// like a mention and the other not. After the pair no tag may open: then the reply was cut off.
 fn inside<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
     let tags = tags_in(text, tag);
     let real: Vec<Tag> = tags.iter().copied().filter(|tag| !is_mentioned(text, *tag)).collect();
-    let outermost = last_pair(text, &real).or_else(|| last_pair(text, &tags))?;
+    let readings = [&real, &tags];
+    let matching = readings.into_iter().filter(|tags| all_match(tags));
+    let outermost = matching.chain(readings).find_map(|tags| last_pair(text, tags))?;
     // Some models write the tags twice.
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     let doubled = outermost.trim().strip_prefix(&*open).and_then(|inner| inner.strip_suffix(&*close));
@@ -201,6 +204,19 @@ fn is_mentioned(text: &str, tag: Tag) -> bool {
     let is_followed = after.starts_with(char::is_whitespace) && !after.trim().is_empty()
         || after.starts_with(['.', ',', ';', ':', '!', '?', ')', '。', '，', '；', '：', '！', '？', '）']);
     is_marked || is_in_word || follows_words && is_followed
+}
+
+/// Whether each tag that opens is closed, and no other closes.
+fn all_match(tags: &[Tag]) -> bool {
+    let mut open = 0_usize;
+    for tag in tags {
+        match (tag.opens, open) {
+            (true, _) => open += 1,
+            (false, 0) => return false,
+            (false, _) => open -= 1,
+        }
+    }
+    open == 0
 }
 
 /// The text between the tags of the pair that closes last, unless a tag opens after it and never closes. A pair without a
@@ -281,12 +297,19 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_look_like_mentions_are_the_pair_if_there_is_no_other() {
+    fn tags_that_look_like_mentions_count_if_the_others_do_not_match() {
         for reply in ["Here: <summary> S </summary> done.", "`<summary> S </summary>`", "<summary>\nS </summary>"] {
             assert_eq!(inside(reply, "summary").map(str::trim), Some("S"), "{reply}");
         }
         assert_eq!(inside("<summary>S</summary> in <summary></summary> tags", "summary"), Some("S"));
         assert_eq!(inside("<summary></summary>", "summary"), Some(""), "an empty reply is not one without tags");
+        for own in ["It has <summary> Click</summary>.\nNext: b.rs", "点击<summary>展开</summary>可看。\n下一步：b.rs"]
+        {
+            let reply = format!("<summary>{own}</summary>");
+            assert_eq!(inside(&reply, "summary"), Some(own), "one tag of a pair looks like a mention");
+        }
+        let better = "<summary>\ndraft\n</summary>\nBetter: <summary> S\n</summary>";
+        assert_eq!(inside(better, "summary").map(str::trim), Some("S"));
         let cut = "I put it between <summary> and </summary>.\n<summary>\nThe port is";
         assert_eq!(inside(cut, "summary"), None, "the reply was cut off");
     }

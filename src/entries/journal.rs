@@ -285,9 +285,8 @@ fn unencoded(error: &impl fmt::Display) -> CacheError {
     CacheError::unencoded(word("the record of a batch", "批次的记录"), &error.to_string())
 }
 
-/// The stages that a run refreshes. This may take several runs, because a run may be stopped, and with batches: each of
-/// them notes the refresh in its manifest and in what it submits, so that the next one continues it instead of starting
-/// again.
+/// The stages that a run refreshes. This may take several runs, because a run may be stopped, or leave batches open. Each
+/// run notes the refresh in its manifest and its batches, so that the next one continues it instead of starting again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refresh {
     stages: BTreeSet<Stage>,

@@ -133,11 +133,7 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
                 let advance = self.batches.advance(stop.clone(), &self.breakers);
                 let step = tokio::select! {
                     biased;
-                    () = stop_requested(stop.clone(), StopRequest::Now) => {
-                        // The first request to stop came during the same call of a batch API.
-                        self.stats.interrupt();
-                        return Ok(());
-                    }
+                    () = stop_requested(stop.clone(), StopRequest::Now) => continue,
                     step = advance => step?,
                 };
                 if self.follow(step)? {

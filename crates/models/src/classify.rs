@@ -237,12 +237,11 @@ fn class(status: u16, codes: &[String], text: &str) -> ErrorClass {
     if status == 402 || spent || any(&quota) || says(&["credit balance is too low", "budget has been exceeded"]) {
         return ErrorClass::Quota;
     }
-    let is_too_long = match status {
-        400 | 403 | 413 | 422 | 500 => is_too_long(status, codes, text),
-        429 => text.contains(OVER_THE_RATE),
-        _ => false,
-    };
-    if is_too_long {
+    // A limit of the account, not the model's window: no method is to blame for it.
+    if matches!(status, 413 | 429) && text.contains(OVER_THE_RATE) {
+        return ErrorClass::Invalid;
+    }
+    if matches!(status, 400 | 403 | 413 | 422 | 500) && is_too_long(status, codes, text) {
         return ErrorClass::TooLong;
     }
     if (400..500).contains(&status) && any(&["content_filter", "content_policy_violation", "invalid_prompt"]) {
@@ -288,8 +287,8 @@ fn is_too_long(status: u16, codes: &[String], text: &str) -> bool {
         || phrases.iter().any(|phrase| text.contains(phrase))
 }
 
-/// How OpenAI, with status 429, and Groq refuse a request that alone has more tokens than the account may use a minute. It
-/// would never pass, however long it waits.
+/// How OpenAI, with status 429, and Groq, with 413, refuse a request that alone has more tokens than the account may use a
+/// minute. It would never pass, however long it waits.
 const OVER_THE_RATE: &str = "request too large for";
 
 /// OpenAI's response, with status 429, to a request of the flex lane when it has no capacity.
@@ -348,12 +347,6 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
                     "提示词有 {got} 个词元，窗口为 {limit}：请扩大窗口（llama-server：-c），或选更早的压缩点"
                 )
             }
-            _ if text.contains(OVER_THE_RATE) => word(
-                "the request alone has more tokens than the account may use a minute: have that limit raised, or take an \
-                 earlier compression point",
-                "仅此请求的词元数就超过账户每分钟的上限：请提高该上限，或选更早的压缩点",
-            )
-            .into(),
             // vLLM and OpenAI count the room for the reply too.
             _ if text.contains("in the completion") || text.contains("max_tokens") => word(
                 "prompt and max_output_tokens exceed the window together: lower that, or take a larger window",
@@ -380,6 +373,14 @@ fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<Str
             word(
                 "check base_url: it ends before the endpoint's own path",
                 "请检查 base_url：它应止于端点自身的路径之前",
+            )
+            .into(),
+        ),
+        ErrorClass::Invalid if text.contains(OVER_THE_RATE) => Some(
+            word(
+                "the request alone has more tokens than the account may use a minute: have that limit raised, or take an \
+                 earlier compression point",
+                "仅此请求的词元数就超过账户每分钟的上限：请提高该上限，或选更早的压缩点",
             )
             .into(),
         ),

@@ -50,7 +50,7 @@ const SHAPES: &[(u16, &str, ErrorClass, &str)] = &[
     (
         429,
         r#"{"error":{"message":"Request too large for gpt-x in organization org-1 on tokens per min (TPM): Limit 30000, Requested 34567. The input or output tokens must be reduced in order to run successfully.","type":"tokens","code":"rate_limit_exceeded"}}"#,
-        TooLong,
+        Invalid,
         "Requested 34567",
     ),
     (429, r#"{"error":{"message":"quota","type":"insufficient_quota","code":"insufficient_quota"}}"#, Quota, "quota"),
@@ -162,8 +162,8 @@ fn a_request_larger_than_the_limit_of_a_minute_is_not_sent_again() {
     let body = r#"{"error":{"message":"Request too large for gpt-x on tokens per min (TPM): Limit 3, Requested 4.","type":"tokens","code":"rate_limit_exceeded"}}"#;
     for status in [413, 429] {
         let fault = classify(status, body.as_bytes());
-        assert!(!fault.is_retryable() && fault.throttle.is_none(), "{status}");
-        assert!(fault.hint.unwrap().contains("than the account may use a minute"), "{status}");
+        assert_eq!((fault.class, fault.throttle), (ErrorClass::Invalid, None), "{status}");
+        assert!(!fault.is_retryable() && fault.hint.unwrap().contains("than the account may use a minute"), "{status}");
     }
 }
 

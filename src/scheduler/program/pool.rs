@@ -1,4 +1,4 @@
-//! The workers of one method: started on demand, kept while they behave, replaced when they do not.
+//! The workers of one kind: started on demand, kept while they behave, replaced when they do not.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

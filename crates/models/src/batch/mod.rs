@@ -469,7 +469,7 @@ fn openai_status(id: &str, batch: &Value) -> BatchStatus {
     }
 }
 
-/// The id of a file of a batch. OpenAI names a file that there is none of with an empty text or with null.
+/// The id of a file of a batch. Where there is no file, OpenAI writes an empty text or null.
 fn file_id(batch: &Value, name: &str) -> Option<String> {
     batch[name].as_str().filter(|id| !id.is_empty()).map(str::to_owned)
 }

@@ -35,7 +35,7 @@ const BARE: u8 = 0x80;
 /// A longer note is damage.
 const MAX_NOTE: usize = 64 << 20;
 /// The largest body, compressed or not.
-pub(in crate::cache) const MAX_BODY: usize = 512 << 20;
+pub(crate) const MAX_BODY: usize = 512 << 20;
 
 /// The beginning of a pack: its number, and a random nonce that no other pack has.
 ///

@@ -91,7 +91,7 @@ fn open_cut(path: &Path, good: u64) -> io::Result<File> {
 
 /// Cuts a pack off after `len` bytes, durably. Windows does not let a file be shortened that is open for appending, so
 /// it is opened again.
-pub(in crate::cache) fn cut(path: &Path, len: u64) -> io::Result<()> {
+pub(crate) fn cut(path: &Path, len: u64) -> io::Result<()> {
     let file = File::options().write(true).open(path)?;
     file.set_len(len)?;
     file.sync_data()

@@ -167,7 +167,9 @@ impl StoreInner {
         let located = locate(active, &packed.frames).map_err(CacheError::io("write to", &path))?;
         if let Err(e) = active.file.write_all(&packed.frames.concat()) {
             // half a write is cut off now, or when the cache is opened next
-            let _ = cut(&path, active.len);
+            if is_at(&active.file, &path) {
+                let _ = cut(&path, active.len);
+            }
             return Err(CacheError::io("write to", &path)(e));
         }
         active.len = located.last().map_or(active.len, |(at, _)| at.end());
