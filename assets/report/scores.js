@@ -15,7 +15,7 @@ const openLevel = (m, d) => openList({ method: methods[m].name, ...(d < 0 ? {} :
 const scopeNote = () => h('p', { class: 'note' }, t(`scope_${scope()}`));
 
 function scoresSection() {
-  return section('scores', t('scores'), t('scores_lead'), reactive('', () => [rovingFocus(scoreTable()), findingNotes(), scopeNote()]));
+  return section('scores', t('scores'), t('scores_lead'), reactive('', () => [rovingFocus(scoreTable()), gapNote(), scopeNote()]));
 }
 
 function scoreTable() {
@@ -26,16 +26,16 @@ function scoreTable() {
     h('tbody', {}, shownMethods().map((m) => scoreRow(m, heads)), gapRow(heads)));
 }
 
-/** How far the best method is from the worst; only of all cells, as the sentences below. */
+/** How far the best method is from the worst; only of all cells, as the sentence below. */
 function gapRow(heads) {
-  const [name, ...gaps] = report.findings.gaps;
+  const [name, ...gaps] = report.gaps.row;
   if (!name || scope() !== 'all') return null;
   return h('tr', { class: 'gap' }, h('th', { scope: 'row', class: 'left' }, name),
     measuredDimensions.map((d) => h('td', { 'data-label': heading(d) }, gaps[d + 1])),
     heads.slice(measuredDimensions.length + 1).map(() => h('td', {})));
 }
 
-const findingNotes = () => (scope() === 'all' ? report.findings.sentences.map((text) => h('p', { class: 'note' }, text)) : null);
+const gapNote = () => (scope() === 'all' && report.gaps.sentence ? h('p', { class: 'note' }, report.gaps.sentence) : null);
 
 function scoreRow(m, heads) {
   const summary = summaries[m];

@@ -11,7 +11,7 @@
 //! 4. The recall of a context is the mean, over the messages that first use needed references, of the share of these that
 //!    it has: a single message often has a third of all.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +20,7 @@ use super::refetch::{refetch, tokens_of};
 use base::units::Tokens;
 use lexical::facts::{Fact, FactFinder, History};
 use sessions::references::{
-    PATTERNS, Reference, ReferenceIndex, ReferenceKind, SessionNoise, Target, readable_text, references_in, targets,
-    used_in,
+    PATTERNS, Reference, ReferenceIndex, ReferenceKind, SessionNoise, Target, readable_text, targets, used_in,
 };
 use sessions::transcript::{Fixture, Message, Role};
 
@@ -93,8 +92,6 @@ pub struct NeededAtPoint {
     /// Needed references that no message says anything about in words; they are left out.
     pub without_words: u32,
     pub caveat: Option<RecallCaveat>,
-    /// Keys of all references that are used in the window.
-    used: HashSet<String>,
 }
 
 /// What a context has of the needed references.
@@ -118,8 +115,6 @@ pub struct NeededRecall {
     pub recall_fetched_again: Option<f64>,
     /// Tokens of fetching the lost ones again.
     pub refetch_tokens: u64,
-    /// The share of the context's references that are used in the window. It does not distinguish methods.
-    pub precision: Option<f64>,
     /// Why the recall decides nothing.
     pub caveat: Option<RecallCaveat>,
 }
@@ -204,8 +199,6 @@ impl SessionReferences {
                         let used = FirstUse { message: at, turn, place, state };
                         needed.references.extend(self.needed_reference(&used, points, tokens, history));
                     }
-                    let used = self.uses.get(at).into_iter().flatten();
-                    needed.used.extend(used.filter_map(|place| Some(self.references.get(*place)?.key())));
                 }
                 Some(Role::Tool) => {
                     let targets = self.targets.get(at).map(Vec::as_slice).unwrap_or_default();
@@ -351,9 +344,8 @@ impl NeededAtPoint {
         self.references.iter().map(|needed| needed.words.are_near(&needed.finder, context)).collect()
     }
 
-    /// The figures of a context with the needed references that `present` names; `text` is the context as written.
-    /// `None` where nothing is needed.
-    pub fn recall(&self, present: &[bool], text: &str, tokens: &[Tokens]) -> Option<NeededRecall> {
+    /// The figures of a context with the needed references that `present` names; `None` where nothing is needed.
+    pub fn recall(&self, present: &[bool], tokens: &[Tokens]) -> Option<NeededRecall> {
         if self.references.is_empty() {
             return None;
         }
@@ -372,7 +364,6 @@ impl NeededAtPoint {
             recall_fetched_again: super::share(fetched_again),
             // An agent that works on knows where to look: the reference itself occurs in its next message.
             refetch_tokens: refetch(lost, tokens, Tokens(0), |_| true).tokens.0,
-            precision: super::share(references_in(text).iter().map(|reference| self.used.contains(&reference.key()))),
             caveat: self.caveat,
         })
     }

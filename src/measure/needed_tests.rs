@@ -69,7 +69,7 @@ fn names(found: &NeededAtPoint) -> Vec<(&str, NeedState)> {
 fn recall(fixture: &Fixture, point: usize, context: &str) -> NeededRecall {
     let found = needed(fixture, &[point]);
     let present = found.presence(&ProseEntries::from_text(context));
-    found.recall(&present, context, &tokens(fixture)).expect("something is needed")
+    found.recall(&present, &tokens(fixture)).expect("something is needed")
 }
 
 fn before() -> RecordedSession {
@@ -206,7 +206,7 @@ fn recall_is_a_mean_over_messages_and_under_three_there_is_none() {
     assert_eq!(kept.refetch_tokens, 10_000 + 300);
     let two = before().says("`open_index`").says("`late_name`").fixture();
     assert_eq!(recall(&two, point, "open_index").recall, None);
-    assert_eq!(needed(&before().fixture(), &[point]).recall(&[], "", &[]), None, "nothing follows");
+    assert_eq!(needed(&before().fixture(), &[point]).recall(&[], &[]), None, "nothing follows");
 }
 
 /// The sessions of an agent that knows what it needs, and of one that reads everything again.

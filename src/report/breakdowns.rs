@@ -167,15 +167,14 @@ fn survival_by_age(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
         id: SURVIVAL_BY_AGE,
         title: tr.ages_title.to_owned(),
         lead: tr.ages_note.to_owned(),
-        header: header(tr, columns.chain([tr.half_life.to_owned()])),
+        header: header(tr, columns),
         rows: rows(
             summary,
             |method| method.survival_by_age.as_ref(),
             |found| {
                 let facts = facts.iter().map(|age| cell(found.facts.get(*age), tr));
                 let references = references.iter().map(|age| cell(found.references.get(*age), tr));
-                let half_life = found.half_life.map_or_else(|| UNKNOWN.to_owned(), |life| format!("{life:.1}"));
-                facts.chain(references).chain([half_life]).collect()
+                facts.chain(references).collect()
             },
         ),
     })

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use super::breakdowns::breakdowns;
 use super::comparison_notes::{differences, margins, method_changes, notes, place, unchanged};
 use super::compressions::compressions;
-use super::findings::{findings_sentences, gap_row};
+use super::gaps::{gap_row, gaps_sentence};
 use super::headline::{headline, verdict_of};
 use super::notes::{critical_warnings, has_answers, task_formula, weakest};
 use super::numbers::{UNKNOWN, brackets, is_figure, mark, score, share_with_interval, signed, verdict_mark};
@@ -18,8 +18,7 @@ use super::tables::{Medium, detectable, economy_columns, published_table, score_
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    Comparison, Manifest, MethodFindings, MethodSummary, ModelInfo, QuestionChange, Summary, WorstProbe,
-    first_questions,
+    Comparison, Manifest, MethodSummary, ModelInfo, QuestionChange, Summary, WorstProbe, first_questions, method_gaps,
 };
 use base::text::{grouped, one_line, shortened};
 
@@ -203,11 +202,10 @@ fn scores(summary: &Summary, tr: &Translation) -> String {
         });
         [escape(&tr.method_label(name, method)), overall].into_iter().chain(dimensions).collect()
     });
-    let gaps = gap_row(&MethodFindings::new(summary), tr);
-    let mut out = table(&score_header(tr), rows.chain(gaps));
-    let sentences = findings_sentences(&MethodFindings::new(summary), tr);
-    if !sentences.is_empty() {
-        let _ = write!(out, "\n{}\n", sentences.iter().map(|text| escape(text)).collect::<Vec<_>>().join(" "));
+    let gaps = method_gaps(summary);
+    let mut out = table(&score_header(tr), rows.chain(gap_row(&gaps, tr)));
+    if let Some(text) = gaps_sentence(&gaps, tr) {
+        let _ = write!(out, "\n{}\n", escape(&text));
     }
     out
 }

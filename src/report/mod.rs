@@ -12,7 +12,7 @@ mod comparison_notes;
 mod open_book;
 mod breakdowns;
 mod compressions;
-mod findings;
+mod gaps;
 mod headline;
 mod screen;
 mod tables;
@@ -24,7 +24,7 @@ pub mod html;
 
 /// The version of the report files. It is raised when the same rows, contexts and facts give other report files. Then
 /// chunks of pages are compressed again, and no files of an earlier run are taken over.
-pub const REPORTS: u16 = 11;
+pub const REPORTS: u16 = 12;
 
 pub use breakdowns::FigureTable;
 pub use comparison_notes::note_count;

@@ -153,10 +153,11 @@ pub(super) fn has_answers(design: &Design) -> bool {
 
 /// The points that count for the recall of what was needed later; `None` if all points count.
 fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
-    let left_out: usize = found.left_out.values().sum();
+    let left_out: usize = found.left_out.values().sum::<usize>() + found.uncommon;
     if left_out == 0 {
         return None;
     }
+    let uncommon = (found.uncommon > 0).then(|| fill(tr.needed_uncommon, &[&found.uncommon.to_string()]));
     let reasons = found.left_out.iter().map(|(why, count)| {
         let pattern = match why {
             RecallCaveat::Short => tr.needed_short,
@@ -167,7 +168,7 @@ fn points_note(found: &NeededPoints, tr: &Translation) -> Option<String> {
         };
         fill(pattern, &[&count.to_string()])
     });
-    let reasons = reasons.collect::<Vec<_>>().join("; ");
+    let reasons = reasons.chain(uncommon).collect::<Vec<_>>().join("; ");
     let has_figures = found.left_out.keys().any(|why| *why != RecallCaveat::NothingNeeded);
     Some(match found.without_verdict {
         true if !has_figures => fill(tr.needed_nowhere, &[&reasons]),

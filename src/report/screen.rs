@@ -201,14 +201,11 @@ pub(super) fn question_title(first: &QuestionChange, tr: &Translation) -> &'stat
     }
 }
 
-/// The texts that were edited, each once. Those of another method are no edit.
+/// The texts that were edited, each once.
 pub(super) fn edited_texts(comparison: &Comparison) -> Vec<&TextEdit> {
-    let edited = comparison
-        .methods
-        .iter()
-        .filter(|(name, compared)| compared.is_changed() && !compared.is_with_another_method(name));
+    let edited = comparison.methods.values().filter(|compared| compared.is_changed());
     let mut texts: Vec<&TextEdit> = Vec::new();
-    for text in edited.flat_map(|(_, compared)| &compared.edited_texts) {
+    for text in edited.flat_map(|compared| &compared.edited_texts) {
         if !texts.contains(&text) {
             texts.push(text);
         }

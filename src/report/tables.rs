@@ -3,7 +3,7 @@
 use super::breakdowns::{FigureTable, SURVIVAL_BY_AGE, breakdowns};
 use super::comparison_notes::{comparison_notes, differences, margins, method_changes, unchanged};
 use super::compressions::compressions;
-use super::findings::{findings_sentences, gap_row};
+use super::gaps::{gap_row, gaps_sentence};
 use super::notes::{confounds, critical_warnings, has_answers, keeps_user_messages, task_formula, warnings};
 use super::numbers::{
     UNKNOWN, brackets, count, count_range, mark, percent_range, probability, range, score, share, signed, usd,
@@ -12,7 +12,7 @@ use super::styled::{StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
-    Comparison, Manifest, MethodComparison, MethodFindings, MethodSummary, ScoreEstimate, Share, Summary,
+    Comparison, Manifest, MethodComparison, MethodSummary, ScoreEstimate, Share, Summary, method_gaps,
 };
 use base::locale::Locale;
 use base::text::grouped;
@@ -40,9 +40,9 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     out.blank_line();
     if has_answers(&manifest.design) {
         out.append(scores(summary, tr).render(width));
-        findings_sentences(&MethodFindings::new(summary), tr)
-            .iter()
-            .for_each(|text| out.paragraph(TextStyle::Plain, text, width));
+        if let Some(text) = gaps_sentence(&method_gaps(summary), tr) {
+            out.paragraph(TextStyle::Plain, &text, width);
+        }
         out.blank_line();
         out.append(economy(summary, tr).render(width));
         out.blank_line();
@@ -111,7 +111,7 @@ fn scores(summary: &Summary, tr: &Translation) -> TextTable {
         }));
         row
     });
-    let gaps = gap_row(&MethodFindings::new(summary), tr)
+    let gaps = gap_row(&method_gaps(summary), tr)
         .map(|row| row.into_iter().map(|cell| vec![(TextStyle::Dim, cell)]).collect());
     TextTable { header: score_header(tr), rows: rows.chain(gaps).collect() }
 }

@@ -112,18 +112,7 @@ texts! {
     gaps_all_small:
         "Methods hardly differ: by less than 0.3 points in every dimension.",
         "各方法几乎没有差别：每个维度都小于 0.3 分。";
-    lengths: "{} lengths of session", "{} 种会话长度";
-    kinds: "{} kinds of session", "{} 类会话";
     and_comma: ", ", "、";
-    order_holds:
-        "The order of methods is the same in {}: none that leads by 0.3 or more falls behind by as much.",
-        "各方法的次序在 {} 中一致：领先 0.3 以上者在任何一组都没有落后同样多。";
-    order_changes:
-        "The order of methods is another one for {} ({} were compared): look there before choosing.",
-        "各方法的次序在 {} 中不同（比较了 {}）：选择之前请先查看。";
-    order_unknown:
-        "Whether the order of methods depends on length or kind of session is not known: all sessions are of one.",
-        "各方法的次序是否取决于会话长度或类别尚不清楚：所有会话同属一种。";
     single_run:
         "One repetition only: such a run cannot tell an edit from chance between repetitions (`runs = 3` can).",
         "只有一次重复：无法区分改动的影响与重复之间的偶然差异（`runs = 3` 可以）。";
@@ -161,13 +150,10 @@ texts! {
     ages_title: "Survival by age", "按年龄的保留";
     ages_note:
         "share in the context by age: the compressions since the last mention in the transcript. What grows old is rarely \
-         mentioned, so each age has other facts. half-life: compressions until half is lost, from the ages with 20 \
-         references and 3 sessions.",
-        "按年龄（自会话记录最后一次提到以来的压缩次数）仍在上下文中的比例。年龄大的本来就少被提到，因此各年龄包含的事实不同。\
-         半衰期：丢失一半所需的压缩次数，取自至少有 20 处引用与 3 个会话的年龄。";
+         mentioned, so each age has other facts.",
+        "按年龄（自会话记录最后一次提到以来的压缩次数）仍在上下文中的比例。年龄大的本来就少被提到，因此各年龄包含的事实不同。";
     facts_of_age: "facts, age {}", "事实，年龄 {}";
     needed_of_age: "needed, age {}", "所需，年龄 {}";
-    half_life: "half-life", "半衰期";
     lifetime_title: "Life of a session", "会话的寿命";
     lifetime_note:
         "tokens at the first compression of each history, as medians: compacted at, freed, floor (what is left). The \
@@ -202,6 +188,7 @@ texts! {
         "needed later is not shown: no point meets its conditions ({}). `--json` has the figures of these points.",
         "不显示后续所需：没有压缩点满足条件（{}）。这些压缩点的数值见 `--json`。";
     needed_nowhere: "needed later cannot be told: {}.", "后续所需无从得知：{}。";
+    needed_uncommon: "{} that some method did not compress", "{} 个有方法未压缩";
     needed_short: "{} with under 20,000 tokens before them", "{} 个之前不足 20,000 词元";
     needed_after_compaction:
         "{} after which the session was written from a context that its product had compacted",

@@ -18,7 +18,7 @@ mod comparison;
 mod headline;
 mod main_result;
 mod summary;
-mod findings;
+mod gaps;
 mod run_files;
 mod human;
 mod worst;
@@ -77,7 +77,7 @@ pub use files::manifest::{
 pub use files::row::{OpenBook, ROWS, Row, RowCost, RowKeys, RowSearch, RowStep, ScoredRow, Unread};
 pub use files::rows_file::{FEW, ListedRow, RowError, Rows, RowsFile};
 pub use files::tries::{Tries, Try};
-pub use findings::{FEWEST_PROBES, MethodFindings, MethodGap, OrderCheck};
+pub use gaps::{FEWEST_PROBES, MethodGap, method_gaps};
 pub use headline::{
     AnswererAgreement, ConstraintLoss, EditNote, Headline, MainChange, MainLevels, MainResult, MethodChange,
     MethodLevel,

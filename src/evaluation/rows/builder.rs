@@ -5,15 +5,15 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use super::measures::{BaselineRecalls, Measures};
-use crate::action::{BuiltInStrategy, Digest, RequestTurn, Work};
+use super::measures::Measures;
+use crate::action::{Digest, RequestTurn, Work};
 use crate::answer::{Answer, Asked, Round};
-use crate::compress::{self, Context};
+use crate::compress::Context;
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
     FactOutcome, Headings, InventedReferences, ProbeMeasure, ProseEntries, compression_ratio, reference_keys, share,
 };
-use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx, PointIx};
+use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx};
 use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable, Preparer, Resolved,
     ResolvedContext, Task, probe_of,
@@ -310,10 +310,9 @@ impl<'e> RowBuilder<'e> {
     ) -> Option<(ContextNeeded, Vec<ContextReference>)> {
         let (texts, point) = (&*context.texts, context.cell.point);
         let needed = measures.needed(texts, point)?;
-        let text = loaded.compressed.context.text()?;
         let present = needed.presence(&ProseEntries::from_entries(loaded.entries()?));
-        let own = needed.recall(&present, &text, &measures.tokens)?;
-        let [list, truncate] = tokens.map_or([None, None], |tokens| self.baselines(measures, texts, point, tokens));
+        let own = needed.recall(&present, &measures.tokens)?;
+        let truncate = tokens.and_then(|tokens| measures.newest_recall(texts, point, tokens));
         let references = needed.references.iter().zip(present).map(|(needed, kept)| ContextReference {
             text: needed.reference.text.clone(),
             kind: needed.reference.kind,
@@ -323,7 +322,7 @@ impl<'e> RowBuilder<'e> {
             state: needed.state,
             kept,
         });
-        Some((ContextNeeded { own, list, truncate }, references.collect()))
+        Some((ContextNeeded { own, truncate }, references.collect()))
     }
 
     /// The references of a context that the transcript before its point does not have; `None` if the transcript begins
@@ -338,22 +337,6 @@ impl<'e> RowBuilder<'e> {
         let entries = loaded.entries().filter(|_| !texts.loaded().fixture.begins_midway)?;
         let known = measures.known_references(texts, point);
         Some(known.invented_in(measures.history(texts), entries, &self.prompt(context).references))
-    }
-
-    /// The recall of the list of references and of the newest messages, both at this size.
-    fn baselines(&self, measures: &Measures, texts: &FixtureTexts, point: PointIx, tokens: Tokens) -> BaselineRecalls {
-        if let Some(known) = measures.baselines.borrow().get(&(point, tokens)) {
-            return *known;
-        }
-        let messages = texts.prefix_messages(point);
-        let list = measures.reference_list(texts, point).within(Some(tokens), &count_tokens);
-        let newest = compress::compute(BuiltInStrategy::Truncate, Some(tokens), messages, &count_tokens).ok();
-        let newest = newest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let newest = newest.and_then(|messages| Context::Readable { messages }.text());
-        let recalls =
-            [measures.recall(texts, point, &list), newest.and_then(|text| measures.recall(texts, point, &text))];
-        measures.baselines.borrow_mut().insert((point, tokens), recalls);
-        recalls
     }
 
     /// What is read from the prompt of a context's method.

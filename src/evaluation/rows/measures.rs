@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::compress::ReferenceList;
+use crate::action::BuiltInStrategy;
+use crate::compress::{self, Context};
 use crate::measure::{KnownReferences, NeededAtPoint, ProbeMeasure, ProseEntries, SessionReferences};
 use crate::pipeline::{JudgeCell, MethodIx, PointIx, ProbeIx, TailMode};
 use crate::plan::FixtureTexts;
@@ -15,10 +16,7 @@ use base::message::Message;
 use base::units::Tokens;
 use lexical::facts::History;
 use sessions::references::{ReferenceIndex, SessionNoise, used_in};
-use sessions::transcript::fold_document;
-
-/// The recall of the list of references, and of the newest messages.
-pub(super) type BaselineRecalls = [Option<f64>; 2];
+use sessions::transcript::{count_tokens, fold_document};
 
 /// What is needed to measure the cells of a fixture.
 #[derive(Default)]
@@ -28,8 +26,8 @@ pub(super) struct Measures {
     session: OnceCell<SessionReferences>,
     needed: RefCell<HashMap<PointIx, Rc<NeededAtPoint>>>,
     known_references: RefCell<HashMap<PointIx, Rc<KnownReferences>>>,
-    lists: RefCell<HashMap<PointIx, Rc<ReferenceList>>>,
-    pub(super) baselines: RefCell<HashMap<(PointIx, Tokens), BaselineRecalls>>,
+    /// By point and size, the recall of the newest messages.
+    newest_recalls: RefCell<HashMap<(PointIx, Tokens), Option<f64>>>,
     probes: RefCell<HashMap<(PointIx, ProbeIx), Rc<ProbeMeasure>>>,
     /// The row of the last context of each method at each point.
     pub(super) contexts: RefCell<HashMap<(PointIx, MethodIx), ContextRow>>,
@@ -50,14 +48,6 @@ impl Measures {
 
     pub(super) fn history(&self, texts: &FixtureTexts) -> &History {
         self.history.get_or_init(|| texts.loaded().history())
-    }
-
-    pub(super) fn reference_list(&self, texts: &FixtureTexts, point: PointIx) -> Rc<ReferenceList> {
-        let mut lists = self.lists.borrow_mut();
-        lists
-            .entry(point)
-            .or_insert_with(|| Rc::new(ReferenceList::from_messages(texts.prefix_messages(point))))
-            .clone()
     }
 
     pub(super) fn known_references(&self, texts: &FixtureTexts, point: PointIx) -> Rc<KnownReferences> {
@@ -127,10 +117,19 @@ impl Measures {
         Some(found)
     }
 
-    /// The mean recall of a text at a point; `None` if nothing is needed after the point.
-    pub(super) fn recall(&self, texts: &FixtureTexts, point: PointIx, text: &str) -> Option<f64> {
+    /// The recall of the newest messages of this size; `None` if nothing is needed after the point.
+    pub(super) fn newest_recall(&self, texts: &FixtureTexts, point: PointIx, size: Tokens) -> Option<f64> {
+        if let Some(known) = self.newest_recalls.borrow().get(&(point, size)) {
+            return *known;
+        }
         let needed = self.needed(texts, point)?;
-        needed.mean_recall(&needed.presence(&ProseEntries::from_text(text)))
+        let messages = texts.prefix_messages(point);
+        let newest = compress::compute(BuiltInStrategy::Truncate, Some(size), messages, &count_tokens).ok();
+        let newest = newest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let newest = newest.and_then(|messages| Context::Readable { messages }.text());
+        let recall = newest.and_then(|text| needed.mean_recall(&needed.presence(&ProseEntries::from_text(&text))));
+        self.newest_recalls.borrow_mut().insert((point, size), recall);
+        recall
     }
 
     pub(super) fn replaced(&self, texts: &FixtureTexts, point: PointIx) -> Tokens {

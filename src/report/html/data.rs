@@ -16,10 +16,10 @@ use crate::measure::{FactClass, FactOutcome};
 use crate::pipeline::Book;
 use crate::probe::{Probe, ProbeType};
 use crate::report::breakdowns::FigureTable;
-use crate::report::findings::{findings_sentences, gap_row};
+use crate::report::gaps::{gap_row, gaps_sentence};
 use crate::report::tables::PUBLISHED;
 use crate::report::translation::translation;
-use crate::results::{ListedRow, MethodFindings, RowError, ScoredRow, Summary};
+use crate::results::{ListedRow, RowError, ScoredRow, Summary, method_gaps};
 use base::threads::both;
 
 /// The JSON that the script reads as `report`.
@@ -32,7 +32,7 @@ struct PageData<'a> {
     notes: &'a [String],
     changes: &'a [(String, Vec<String>)],
     tables: &'a [FigureTable],
-    findings: PageFindings,
+    gaps: PageGaps,
     models: &'a [PageModel],
     methods: Vec<PageMethod>,
     costs: &'a [PageCost],
@@ -73,22 +73,21 @@ fn published(input: &PageInput<'_>) -> Vec<PageReference> {
         .collect()
 }
 
-/// How far methods are apart: a row under the scores, and the sentences below it. Empty on the page of a comparison.
+/// How far methods are apart: a row under the scores, and the sentence below it. Empty on the page of a comparison.
 #[derive(Default, Serialize)]
-struct PageFindings {
+struct PageGaps {
     /// The name of the row, then the gaps overall and in each dimension.
-    gaps: Vec<String>,
-    sentences: Vec<String>,
+    row: Vec<String>,
+    sentence: Option<String>,
 }
 
-impl PageFindings {
-    fn new(input: &PageInput<'_>) -> PageFindings {
+impl PageGaps {
+    fn new(input: &PageInput<'_>) -> PageGaps {
         if !input.pairs.is_empty() {
-            return PageFindings::default();
+            return PageGaps::default();
         }
-        let (findings, tr) = (MethodFindings::new(input.summary), translation(input.locale));
-        let gaps = gap_row(&findings, tr).unwrap_or_default();
-        PageFindings { gaps, sentences: findings_sentences(&findings, tr) }
+        let (gaps, tr) = (method_gaps(input.summary), translation(input.locale));
+        PageGaps { row: gap_row(&gaps, tr).unwrap_or_default(), sentence: gaps_sentence(&gaps, tr) }
     }
 }
 
@@ -370,7 +369,7 @@ fn page_data<'a>(
         notes: &input.notes,
         changes: &input.changes,
         tables: &input.tables,
-        findings: PageFindings::new(input),
+        gaps: PageGaps::new(input),
         models: &input.models,
         methods: methods(input, &tables.methods),
         costs: &input.costs,

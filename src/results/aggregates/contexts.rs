@@ -255,7 +255,6 @@ pub(crate) mod fakes {
             recall_carried: None,
             recall_fetched_again: None,
             refetch_tokens: 10,
-            precision: None,
             caveat: None,
         };
         ContextRow {
@@ -272,7 +271,7 @@ pub(crate) mod fakes {
             usd: Some(0.5),
             calls: 1,
             compressed: true,
-            needed: Some(ContextNeeded { own, list: Some(0.9), truncate: Some(0.4) }),
+            needed: Some(ContextNeeded { own, truncate: Some(0.4) }),
             invented: None,
             references: Vec::new(),
         }

@@ -1,12 +1,10 @@
-//! Needed-later recall of methods: levels, baselines, and paired differences of two result sets.
+//! Needed-later recall of methods: levels, and paired differences of two result sets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::contexts::{
-    PointAt, at, common_points, contexts, counted_points, have_same_points, mean_by_fixture, point_faults,
-};
+use super::contexts::{PointAt, at, common_points, contexts, have_same_points, mean_by_fixture, point_faults};
 use crate::measure::RecallCaveat;
 use crate::results::files::context_row::{ContextFigures, ContextNeeded};
 use crate::results::result_set::ResultSet;
@@ -28,21 +26,22 @@ pub struct NeededSummary {
     pub count: u64,
     /// The share of these references that contexts have.
     pub recall: Option<f64>,
-    /// The recall of a bare list of references of the same size.
-    pub list: Option<f64>,
     /// The recall of the newest messages of the same size.
     pub truncate: Option<f64>,
     /// Tokens that it takes to fetch again what one context lost.
     pub refetch_tokens: Option<f64>,
 }
 
-/// The points that count for recall and cost of compressions; they are the same for all methods.
+/// The points that count for recall and cost of compressions: those that all methods compressed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NeededPoints {
     /// Fixtures with such a point.
     pub fixtures: usize,
     /// How many points count.
     pub points: usize,
+    /// Points without a caveat that do not count, because some method did not compress them.
+    #[serde(default)]
+    pub uncommon: usize,
     /// Whether every point has a caveat: then the figures decide nothing.
     pub without_verdict: bool,
     /// By reason, how many points are left out or decide nothing.
@@ -51,14 +50,15 @@ pub struct NeededPoints {
 
 /// The points that count for the figures of all methods; `None` without contexts.
 pub(crate) fn needed_points(set: &ResultSet) -> Option<NeededPoints> {
-    let (counted, faults) = (counted_points(set), point_faults(set));
+    let (common, faults) = (common_points(set), point_faults(set));
     let mut left_out = BTreeMap::new();
     for fault in faults.values().flatten() {
         *left_out.entry(*fault).or_default() += 1;
     }
     (!faults.is_empty()).then(|| NeededPoints {
-        fixtures: counted.iter().map(|(fixture, _)| *fixture).collect::<BTreeSet<_>>().len(),
-        points: counted.len(),
+        fixtures: common.iter().map(|(fixture, _)| *fixture).collect::<BTreeSet<_>>().len(),
+        points: common.len(),
+        uncommon: faults.iter().filter(|(at, fault)| fault.is_none() && !common.contains(at)).count(),
         without_verdict: !faults.values().any(Option::is_none),
         left_out,
     })
@@ -116,7 +116,6 @@ pub(crate) fn needed_summary(set: &ResultSet, method: &str) -> Option<NeededSumm
         ci95_rerun: rerun.ok().map(|rerun| rerun.ci95),
         fixtures: values.len(),
         count: counts.values().map(|count| u64::from(*count)).sum(),
-        list: mean_needed(&contexts, |needed| needed.list),
         truncate: mean_needed(&contexts, |needed| needed.truncate),
         refetch_tokens: mean_needed(&contexts, |needed| Some(needed.own.refetch_tokens as f64)),
     })
@@ -193,7 +192,7 @@ mod tests {
         // Runs of the first session: .20 and .25; of the others .2 and .4 more. The newest text has .4.
         assert!((found.recall.expect("a recall") - 0.425).abs() < 1e-9);
         assert!((found.lift.expect("a lift") - 0.025).abs() < 1e-9);
-        assert_eq!((found.fixtures, found.count, found.list), (3, 24, Some(0.9)));
+        assert_eq!((found.fixtures, found.count), (3, 24));
         let cost = compression_cost(&set(all()), "m");
         assert_eq!((cost.contexts, cost.seconds, cost.calls, cost.usd), (12, Some(2.0), Some(1.0), Some(0.5)));
     }
@@ -249,6 +248,8 @@ mod tests {
         let contexts: Vec<ContextFigures> = all().into_iter().chain(others).collect();
         let found = needed_summary(&set(contexts.clone()), "m").expect("needed");
         assert_eq!(found.fixtures, 2, "the other method has nothing of the first session");
+        let points = needed_points(&set(contexts.clone())).expect("points");
+        assert_eq!((points.points, points.fixtures, points.uncommon), (4, 2, 2));
         let cost = compression_cost(&set(contexts), "m");
         assert_eq!((cost.contexts, cost.expected), (12, 12), "nothing of this method is missing");
     }

@@ -22,7 +22,7 @@ use crate::results::result_set::{MethodVariant, ResultSet};
 use stats::{lower_bound, mean, mean_of};
 
 /// How far, in points, `full` must lie above `none`.
-pub(super) const NEEDED: f64 = 1.0;
+pub(super) const NEEDED: f64 = stats::thresholds::SPAN_WARNING;
 /// The fewest probes on which a gate refuses a scale that is too narrow.
 pub(super) const PROBES_TO_REFUSE: usize = 8;
 

@@ -178,7 +178,7 @@ fn compare_panels(a: &ResultSet, b: &ResultSet) -> Option<String> {
         let judges = set.scores.judges().iter().filter_map(|place| set.design().judges.get(*place));
         judges.map(|judge| judge.name.as_str()).collect::<Vec<_>>().join(", ")
     });
-    Some(say!("{own} against {other}", "{own} 对比 {other}"))
+    Some(versus(&own, &other))
 }
 
 fn compare_fixtures(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Option<Incompatibility> {

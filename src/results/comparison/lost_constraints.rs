@@ -76,7 +76,7 @@ enum JudgeFinding {
     Found,
 }
 
-/// From here on, an answer lacks none of several facts.
+/// The grade from which an answer has all facts of its probe.
 const COMPLETE: f64 = 4.5;
 
 impl JudgeFinding {

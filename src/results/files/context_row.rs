@@ -71,14 +71,12 @@ pub struct AgedReference {
     pub kept: bool,
 }
 
-/// The recall of needed references of a context, and of baselines of the same size.
+/// The recall of needed references of a context, and of the newest messages of the same size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContextNeeded {
     /// The recall of the context itself.
     #[serde(flatten)]
     pub own: NeededRecall,
-    /// The recall of a bare list of references of the same size, newest first.
-    pub list: Option<f64>,
     /// The recall of the newest messages of the same size.
     pub truncate: Option<f64>,
 }

@@ -41,8 +41,12 @@ pub(crate) struct MethodEdits {
     pub texts: Vec<TextEdit>,
 }
 
+/// The edits of a method; none if the two are different methods.
 pub(crate) fn method_edits(before: &MethodInfo, after: &MethodInfo, find: FindTextEdit<'_>) -> MethodEdits {
     let mut edits = MethodEdits::default();
+    if before.name != after.name {
+        return edits;
+    }
     edits.compare("strategy", Some(&before.strategy), Some(&after.strategy));
     edits.compare("target_tokens", before.target_tokens.as_ref(), after.target_tokens.as_ref());
     edits.compare("placement", before.placement.as_ref(), after.placement.as_ref());

@@ -235,7 +235,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Whether the run came to its end, with or without failures.
-    pub(in crate::results) fn is_end(self) -> bool {
+    pub(crate) fn is_end(self) -> bool {
         matches!(self, Outcome::Complete | Outcome::Incomplete)
     }
 }
