@@ -32,9 +32,9 @@ ci:
 batch-kills COUNT="200":
     COMPEVAL_KILLS={{COUNT}} cargo test --test cli kill_9_at_many -- --ignored --nocapture
 
-# Fuzz every reader of foreign bytes for MINUTES in all; what it finds is in target/fuzz.
-fuzz MINUTES="60":
-    tools/fuzz.sh {{MINUTES}}
+# Fuzz every reader of foreign bytes for SECONDS in all; what it finds is in target/fuzz.
+fuzz SECONDS="3600":
+    tools/fuzz.sh {{SECONDS}}
 
 # Every place at which a system call may fail, not a few.
 faults:

@@ -1,6 +1,6 @@
 //! Fuzzing that stays: every reader of foreign bytes gets mutated samples, and must neither panic nor hang.
 //!
-//! Without more, each target gets a few inputs from fixed seeds. `tools/fuzz.sh MINUTES` shares that time among the
+//! Without more, each target gets a few inputs from fixed seeds. `tools/fuzz.sh SECONDS` shares that time among the
 //! targets, with seeds of their own. An input that makes a target panic is written to `target/fuzz`; with a copy of it in
 //! `tests/fuzz/TARGET` it is tried first from then on.
 

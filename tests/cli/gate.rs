@@ -2,8 +2,6 @@
 
 #![cfg(unix)]
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use super::super::brain::{self, Wanted, case_of, graded, material};
@@ -80,50 +78,9 @@ pub fn compared(project: &Project, label: &str) -> Value {
     project.result(label, "summary.json")["comparison"].clone()
 }
 
-fn flat(ended: &Ended) -> String {
+/// What was printed, without line breaks.
+pub fn flat(ended: &Ended) -> String {
     format!("{} {}", ended.stdout, ended.stderr).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-#[test]
-fn a_cut_of_one_shipped_method_fails_the_gate_with_six_others_in_the_run() {
-    let project = Project::offline();
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for part in ["fixtures", "probes", "prompts", "."] {
-        for entry in std::fs::read_dir(repository.join(part)).expect("a folder").flatten() {
-            let name = entry.file_name().into_string().expect("a name");
-            if entry.path().is_file() && (part != "." || name == "pipeline.toml") {
-                project.write(&format!("{part}/{name}"), &std::fs::read_to_string(entry.path()).expect("a text"));
-            }
-        }
-    }
-    // Three of the sessions show what all of them would, in less than half the time.
-    let dropped =
-        ["harbor", "analysis-churn", "ci-failure-flaky", "refactor-many-files", "zh-log-cleanup", "zh-review-payments"];
-    for path in dropped.iter().flat_map(|name| [format!("fixtures/{name}.json"), format!("probes/{name}.probes.json")])
-    {
-        std::fs::remove_file(project.path(&path)).expect("a file");
-    }
-    project.expect(0, "run --all --label first --runs 1");
-    project.edit("pipeline.toml", "\"truncate\"\ntarget_tokens = 2000", "\"truncate\"\ntarget_tokens = 150");
-    let ended = project.expect(100, "run --all --label second --runs 1 --compare-to first --fail-on-regression");
-    ended.says(&["regressed: truncate: overall −"]);
-    assert!(flat(&ended).contains("edited (1): target_tokens: 2000 → 150."), "{}", ended.stdout);
-    let comparison = compared(&project, "second");
-    assert_eq!((&comparison["tested"], &comparison["primary"]), (&json!(1), &Value::Null));
-    for method in ["full", "anchored", "regenerative", "extract", "mask", "none"] {
-        assert_eq!(comparison["methods"][method]["overall"]["reason"], "unchanged", "{method}");
-    }
-    let truncate = &comparison["methods"]["truncate"];
-    assert!(
-        !truncate["flipped"].as_array().unwrap().is_empty() && !truncate["facts_lost"].as_array().unwrap().is_empty()
-    );
-    // The report and the page have the same sentences.
-    for file in ["report.md", "report.html"] {
-        let text = project.read(&format!("results/second/{file}"));
-        assert!(text.contains("edited (1): target") && text.contains("facts lost from the context"), "{file}");
-    }
-    let again = project.expect(0, "compare --all second first");
-    assert!(flat(&again).contains("probes from good to bad"), "{}", again.stdout);
 }
 
 #[test]

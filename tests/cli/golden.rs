@@ -2,42 +2,31 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::gate::{compared, flat};
+use super::project::Project;
 
 /// A copy of the repository's own project.
-fn project() -> tempfile::TempDir {
+fn shipped_project() -> Project {
+    let project = Project::empty();
     let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = tempfile::tempdir().unwrap();
-    for part in ["fixtures", "probes", "prompts"] {
-        copy(&repository.join(part), &folder.path().join(part));
+    for part in ["fixtures", "probes", "prompts", "."] {
+        for entry in std::fs::read_dir(repository.join(part)).unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            if entry.path().is_file() && (part != "." || name == "pipeline.toml") {
+                project.write(&format!("{part}/{name}"), &std::fs::read_to_string(entry.path()).unwrap());
+            }
+        }
     }
-    std::fs::copy(repository.join("pipeline.toml"), folder.path().join("pipeline.toml")).unwrap();
-    folder
+    project
 }
 
 /// The summary of a run.
-fn run(folder: &Path, label: &str, arguments: &str) -> Value {
-    let ended = Command::new(env!("CARGO_BIN_EXE_compeval"))
-        .args(["run", "--label", label])
-        .args(arguments.split_whitespace())
-        .current_dir(folder)
-        .env_clear()
-        .output()
-        .unwrap();
-    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-    let summary = std::fs::read_to_string(folder.join(format!("results/{label}/summary.json"))).unwrap();
-    serde_json::from_str(&summary).unwrap()
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().flatten() {
-        if entry.path().is_file() {
-            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-        }
-    }
+fn run(project: &Project, label: &str, arguments: &str) -> Value {
+    project.expect(0, &format!("run --label {label} {arguments}"));
+    project.result(label, "summary.json")
 }
 
 fn rounded(value: &Value) -> Option<String> {
@@ -45,9 +34,9 @@ fn rounded(value: &Value) -> Option<String> {
 }
 
 #[test]
-fn the_shipped_pipeline_separates_the_methods_and_its_figures_stand() {
-    let folder = project();
-    let summary = run(folder.path(), "shipped", "");
+fn the_shipped_pipeline_separates_the_methods_its_figures_stand_and_a_cut_of_one_method_fails_the_gate() {
+    let project = shipped_project();
+    let summary = run(&project, "shipped", "");
     let methods = summary["methods"].as_object().unwrap();
     let overall = |method: &str| methods[method]["overall"]["median"].as_f64().unwrap();
     for method in ["anchored", "regenerative"] {
@@ -70,28 +59,49 @@ fn the_shipped_pipeline_separates_the_methods_and_its_figures_stand() {
             figures.insert(figure, rounded(value).or_else(|| rounded(&value["median"])));
         }
     }
-    insta::assert_json_snapshot!(figures);
+    insta::assert_json_snapshot!("shipped_figures", figures);
+
+    project.edit("pipeline.toml", "\"truncate\"\ntarget_tokens = 2000", "\"truncate\"\ntarget_tokens = 150");
+    let ended = project.expect(100, "run --all --label cut --compare-to shipped --fail-on-regression");
+    ended.says(&["regressed: truncate: overall −"]);
+    assert!(flat(&ended).contains("edited (1): target_tokens: 2000 → 150."), "{}", ended.stdout);
+    let comparison = compared(&project, "cut");
+    assert_eq!((&comparison["tested"], &comparison["primary"]), (&json!(1), &Value::Null));
+    for method in ["full", "anchored", "regenerative", "extract", "mask", "none"] {
+        assert_eq!(comparison["methods"][method]["overall"]["reason"], "unchanged", "{method}");
+    }
+    let truncate = &comparison["methods"]["truncate"];
+    assert!(
+        !truncate["flipped"].as_array().unwrap().is_empty() && !truncate["facts_lost"].as_array().unwrap().is_empty()
+    );
+    // The report and the page have the same sentences.
+    for file in ["report.md", "report.html"] {
+        let text = project.read(&format!("results/cut/{file}"));
+        assert!(text.contains("edited (1): target") && text.contains("facts lost from the context"), "{file}");
+    }
+    let again = project.expect(0, "compare --all cut shipped");
+    assert!(flat(&again).contains("probes from good to bad"), "{}", again.stdout);
 }
 
 /// The shipped settings, with one method for each of `prompts`.
-fn variants(folder: &Path, prompts: &[(String, String)]) {
+fn variants(project: &Project, prompts: &[(String, String)]) {
     let mut pipeline = "[pipeline]\nfixtures = \"fixtures\"\nprobes = \"probes\"\nruns = 1\n\
         [[answer]]\nname = \"agent\"\nmodel = \"lexical\"\n[[judge]]\nname = \"judge\"\nmodel = \"lexical\"\n"
         .to_owned();
     for (name, text) in prompts {
-        std::fs::write(folder.join(format!("prompts/{name}.md")), text).unwrap();
+        project.write(&format!("prompts/{name}.md"), text);
         pipeline.push_str(&format!(
             "[[compress]]\nname = \"{name}\"\nstrategy = \"anchored-iterative\"\nmodel = \"lexical\"\n\
              prompt = \"prompts/{name}.md\"\ntarget_tokens = 2000\n"
         ));
     }
-    std::fs::write(folder.join("pipeline.toml"), pipeline).unwrap();
+    project.write("pipeline.toml", &pipeline);
 }
 
 #[test]
 fn an_edit_of_the_shipped_prompt_moves_the_score_as_it_should() {
-    let folder = project();
-    let shipped = std::fs::read_to_string(folder.path().join("prompts/anchored.md")).unwrap();
+    let project = shipped_project();
+    let shipped = project.read("prompts/anchored.md");
     let headings: Vec<&str> = shipped.lines().filter(|line| line.starts_with("## ")).collect();
     let mut prompts: Vec<(String, String)> = (headings.iter().enumerate())
         .map(|(at, heading)| (format!("without-{at}"), shipped.replace(&format!("{heading}\n"), "")))
@@ -103,10 +113,10 @@ fn an_edit_of_the_shipped_prompt_moves_the_score_as_it_should() {
         ("banana", "Write nothing but banana. {{ transcript }} {{ previous_summary }}".to_owned()),
     ];
     prompts.extend(others.map(|(name, text)| (name.to_owned(), text)));
-    variants(folder.path(), &prompts);
+    variants(&project, &prompts);
     // Three of the sessions show what all of them would, in less than half the time.
     let sessions = "--fixtures debug-job-queue,ci-failure-flaky,zh-log-cleanup";
-    let summary = run(folder.path(), "variants", sessions);
+    let summary = run(&project, "variants", sessions);
     let score = |method: &str| summary["methods"][method]["overall"]["median"].as_f64().unwrap();
 
     let before = score("shipped");
@@ -120,11 +130,10 @@ fn an_edit_of_the_shipped_prompt_moves_the_score_as_it_should() {
     // Another wording of the same demands yields the same summaries, so no answer or grade is made again.
     let reworded = shipped.replace("Dense entries, one fact after the other", "Brief entries, fact by fact");
     assert_ne!(reworded, shipped);
-    variants(folder.path(), &[("shipped".to_owned(), reworded)]);
-    let summary = run(folder.path(), "reworded", sessions);
+    variants(&project, &[("shipped".to_owned(), reworded)]);
+    let summary = run(&project, "reworded", sessions);
     assert_eq!(summary["methods"]["shipped"]["overall"]["median"].as_f64().unwrap(), before);
-    let manifest: Value =
-        serde_json::from_slice(&std::fs::read(folder.path().join("results/reworded/manifest.json")).unwrap()).unwrap();
+    let manifest = project.result("reworded", "manifest.json");
     let executed = |stage: &str| manifest["stages"][stage]["executed"].as_u64();
     assert_eq!(executed("compress"), Some(6), "{}", manifest["stages"]);
     assert_eq!((executed("answer"), executed("judge")), (Some(0), Some(0)), "{}", manifest["stages"]);
