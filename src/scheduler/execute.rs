@@ -1,6 +1,5 @@
 //! The life of one action: it is executed, its raw output is stored and then read, and the store notes how it was read.
-//! A model is asked again if its reply breaks the contract of the stage. Actions that start a program are in
-//! `execute_program`.
+//! A model is asked again if its reply breaks the contract of the stage.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -11,17 +10,18 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::breakers::CircuitBreakers;
-use super::budget::{Budget, BudgetLease, BudgetReached, worst_case};
+use super::budget::{Budget, BudgetLease, worst_case};
 use super::earlier::{EarlierOutput, unusable_in_batch};
+use super::executed::{ExecutedOutput, ExecutionError};
 use super::prefixes::{SharedPrefixes, at_paragraph};
-use super::program::Programs;
+use super::program::{ProgramOutput, Programs};
 use crate::action::{Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work};
 use crate::answer;
-use crate::compress;
+use crate::compress::{self, CommandSpec, Strategy};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
 use crate::plan::{
-    self, Action, CurrentSources, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer, Resolved, Task,
-    Unreadable,
+    self, Action, CurrentSources, MadeOutput, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer,
+    Resolved, Task, Unreadable,
 };
 use crate::results::{Blame, FailedAction};
 use crate::stand_in;
@@ -36,44 +36,6 @@ use models::{
 use sessions::transcript::{Message, Role, count_tokens};
 use store::cache::{CacheError, Damage, EntryStatus, Lookup, ParseResult, Record, Store, now_ms};
 use store::remote::SharedCache;
-
-/// An output that was just made.
-#[derive(Debug)]
-pub(super) struct ExecutedOutput {
-    /// Its cost is `None` where no price is known, and 0 where no provider was asked.
-    pub(super) resolved: Resolved,
-    pub(super) output: Output,
-    pub(super) usage: Usage,
-    /// Input tokens of the prefix of the request, if an earlier request of this run had the same prefix.
-    pub(super) repeated: Tokens,
-    /// What is odd about the usage that the provider reported.
-    pub(super) usage_warning: Option<String>,
-}
-
-/// Why an action has no output.
-#[derive(Debug)]
-pub(super) enum ExecutionError {
-    /// It failed; the run continues.
-    Failed(Box<FailedAction>),
-    /// The budget does not allow it.
-    OverBudget(BudgetReached),
-    /// It was not sent, or not again: the run is to end, or the breaker of its provider tripped.
-    Cancelled,
-    /// The store can write nothing more: the run ends.
-    Store(CacheError),
-}
-
-impl From<FailedAction> for ExecutionError {
-    fn from(failure: FailedAction) -> ExecutionError {
-        ExecutionError::Failed(Box::new(failure))
-    }
-}
-
-impl From<CacheError> for ExecutionError {
-    fn from(error: CacheError) -> ExecutionError {
-        ExecutionError::Store(error)
-    }
-}
 
 /// Executes actions. All that are under way share one.
 pub struct Executor<'e> {
@@ -93,7 +55,7 @@ pub struct Executor<'e> {
 
 impl Executor<'_> {
     /// Describes the entry of an action that rules or the user's program executed: it used no tokens and cost nothing.
-    pub(super) fn describe(&self, action: &Action, latency: Duration) -> EntryMeta {
+    fn describe(&self, action: &Action, latency: Duration) -> EntryMeta {
         let pipeline = self.preparer.pipeline();
         EntryMeta {
             stage: action.stage,
@@ -173,7 +135,7 @@ impl Executor<'_> {
         })
     }
 
-    pub(super) fn read_output(&self, action: &Action, format: BodyFormat, bytes: &[u8]) -> Result<Output, Unreadable> {
+    fn read_output(&self, action: &Action, format: BodyFormat, bytes: &[u8]) -> Result<Output, Unreadable> {
         plan::read_output(&self.preparer, &action.task, format, bytes)
     }
 
@@ -236,6 +198,75 @@ impl Executor<'_> {
         let record = self.store.put_reply(action.key, &meta.header(), body.clone()).await?;
         let format = record.body_format();
         self.note_read(action, record, self.read_output(action, format, &body))
+    }
+
+    /// The program that an action starts.
+    fn command(&self, action: &Action) -> Option<&CommandSpec> {
+        let pipeline = self.preparer.pipeline();
+        if let Task::Answer(task) = &action.task {
+            return task.recovery(pipeline)?.command.as_ref();
+        }
+        match &action.task.method(pipeline)?.strategy {
+            Strategy::Command(spec) => Some(spec),
+            _ => None,
+        }
+    }
+
+    async fn run_program(
+        &self,
+        action: &Action,
+        stdin: &InputValue,
+        breakers: &CircuitBreakers,
+    ) -> Result<ExecutedOutput, ExecutionError> {
+        let missing = word("no program is declared here", "此处没有声明程序");
+        let spec = self.command(action).ok_or_else(|| self.failure(action, Blame::Infrastructure, missing))?;
+        // While others have its workers, the run may be stopped, or spend what it may.
+        let turn = self.programs.turn(spec).await;
+        if breakers.is_cancelled() {
+            return Err(ExecutionError::Cancelled);
+        }
+        self.budget.check().map_err(ExecutionError::OverBudget)?;
+        // A method answers for its compressor; a search belongs to none.
+        let blame = if matches!(action.task, Task::Compress(_)) { Blame::Method } else { Blame::Infrastructure };
+        let unchanged = self.preparer.pipeline().module_files.check(spec);
+        unchanged.map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
+        let stdin = Bytes::copy_from_slice(self.read_input(action, stdin)?.as_bytes());
+        let began = Instant::now();
+        match self.programs.run(spec, stdin, turn).await {
+            Ok(output) => self.store_program_output(action, spec, output).await,
+            Err(error) => {
+                let message = error.to_string();
+                let meta = self.describe(action, began.elapsed());
+                self.store.fail(action.key, &meta.header(), "program", &message).await?;
+                Err(self.failure(action, blame, message).into())
+            }
+        }
+    }
+
+    /// Stores what a program returned, with what its requests cost: as it says, else by the price of its model. Where
+    /// neither is known, the cost is unknown. If a module has changed meanwhile, nothing is stored.
+    async fn store_program_output(
+        &self,
+        action: &Action,
+        spec: &CommandSpec,
+        ProgramOutput { stdout, started, elapsed, .. }: ProgramOutput,
+    ) -> Result<ExecutedOutput, ExecutionError> {
+        let output = self.read_output(action, BodyFormat::Local, &stdout);
+        let reported = output.as_ref().map_or_else(|_| compress::reported_usage(&stdout), Output::usage);
+        let usage = reported.unwrap_or_default();
+        let cost = usage.cost.or_else(|| self.prices.cost(&ModelRef::parse(spec.model.as_deref()?)?, &usage.tokens));
+        if reported.is_some() || spec.model.is_some() || !spec.secrets.is_empty() {
+            self.budget.charge(usage.calls.unwrap_or(0), usage.tokens, cost);
+        }
+        let pipeline = self.preparer.pipeline();
+        let made = plan::made_output(pipeline, action, spec, stdout, started);
+        let MadeOutput { action: made, stdout, sources, fault } =
+            made.map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
+        let mut meta = EntryMeta { usage: usage.tokens, cost, ..self.describe(&made, elapsed) };
+        meta.sources.0.extend(sources.0);
+        let record = self.store.put_reply(made.key, &meta.header(), stdout).await?;
+        pipeline.module_files.note_output(action.key, made.key);
+        self.note_read(&made, record, output.and_then(|output| fault.map_or(Ok(output), |fault| Err(fault.into()))))
     }
 
     /// The reply of the stand-in for a model. It gets the values of the prompts, and a judge's instructions, nothing else.
@@ -483,7 +514,7 @@ impl Executor<'_> {
     }
 
     /// The text of an input, from the cache where it is another action's output.
-    pub(super) fn read_input(&self, action: &Action, value: &InputValue) -> Result<Arc<str>, ExecutionError> {
+    fn read_input(&self, action: &Action, value: &InputValue) -> Result<Arc<str>, ExecutionError> {
         let text = value.text(&|digest: &Digest| self.outputs.text_of(&action.task, digest));
         text.map_err(|error| self.unavailable(action, &error).into())
     }
@@ -499,7 +530,7 @@ impl Executor<'_> {
     }
 
     /// Notes how a stored output was read.
-    pub(super) fn note_read(
+    fn note_read(
         &self,
         action: &Action,
         record: Record,

@@ -9,7 +9,8 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 
 use super::breakers::CircuitBreakers;
-use super::execute::{ExecutedOutput, ExecutionError, Executor};
+use super::execute::Executor;
+use super::executed::{ExecutedOutput, ExecutionError};
 use super::qualification::CaseOutcome;
 use crate::action::{ActionKey, Digest};
 use crate::plan::{Action, Task};

@@ -16,7 +16,7 @@ mod supervisor;
 mod program;
 mod prefixes;
 mod execute;
-mod execute_program;
+mod executed;
 mod in_flight;
 mod queue;
 mod batch;

@@ -46,12 +46,14 @@ impl Remote {
         files.map(|entry| entry.path()).collect()
     }
 
-    /// Changes one byte of each pack, at this fraction of its length.
-    fn damage(&self, part: f64) {
+    /// Changes a byte of each pack at each of these fractions of its length.
+    fn damage(&self, parts: &[f64]) {
         for path in self.packs() {
             let mut bytes = fs::read(&path).expect("a pack");
-            let at = (bytes.len() as f64 * part) as usize;
-            bytes[at] ^= 0x55;
+            for part in parts {
+                let at = (bytes.len() as f64 * part) as usize;
+                bytes[at] ^= 0x55;
+            }
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a mode");
             fs::write(&path, bytes).expect("a pack");
         }
@@ -168,12 +170,12 @@ fn entries_of_an_unknown_writer_are_ignored_and_counted_even_if_he_was_trusted_b
 #[test]
 fn a_damaged_pack_is_set_aside_by_name_and_its_entries_are_made_again() {
     let (server, ci) = (Server::start(), key());
-    // In the entries, and in the footer.
-    for part in [0.3, 0.97] {
+    let (entries, footer): (&[f64], &[f64]) = (&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6], &[0.97]);
+    for parts in [entries, footer] {
         let remote = Remote::new();
         remote.create();
         writing(&server, &remote, &[("ci", &ci)], &ci).expect(0, RUN);
-        remote.damage(part);
+        remote.damage(parts);
         server.forget();
         let other = sharing(&server, &remote, &[("ci", &ci)]);
         let name = remote.packs().first().and_then(|path| Some(path.file_name()?.to_str()?.to_owned())).unwrap();

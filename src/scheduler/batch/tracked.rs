@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::entries::OpenBatch;
 use crate::plan::Action;
 use crate::scheduler::budget::Reservation;
-use crate::scheduler::execute::{ExecutedOutput, ExecutionError};
+use crate::scheduler::executed::{ExecutedOutput, ExecutionError};
 use base::locale::word;
 use models::Limits;
 
