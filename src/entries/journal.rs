@@ -221,7 +221,7 @@ impl Journal {
     /// The refresh that a run is to do, or an earlier one of the same stages that open batches are part of.
     pub fn refresh(&self, wanted: Refresh) -> Refresh {
         let under_way = self.open.iter().filter_map(|batch| batch.intent.refresh.as_ref());
-        let same = under_way.filter(|refresh| refresh.stages == wanted.stages);
+        let same = under_way.filter(|refresh| refresh.is_of(&wanted.stages));
         let since = same.map(|refresh| refresh.since).fold(wanted.since, u64::min);
         Refresh { since, ..wanted }
     }

@@ -3,7 +3,7 @@
 use crate::judge::{CriterionScore, Dimension};
 use crate::measure::{FactClass, FactOutcome};
 use crate::report::*;
-use crate::results::fakes::{design, row};
+use crate::results::fakes::{NO_LINES, design, row};
 use crate::results::*;
 use base::locale::Locale;
 
@@ -54,7 +54,7 @@ fn of_many(manifest: Manifest, rows: &[Row]) -> ResultSet {
 fn compared(manifest_a: Manifest) -> Summary {
     let (a, b) = (of_many(manifest_a, &all_rows(3.1)), of_many(manifest("baseline"), &all_rows(2.6)));
     let side = |set| Side { set, method: None };
-    let comparison = compare(side(&a), side(&b), ComparisonScope::All, &|path, _, _| TextEdit::unknown(path)).unwrap();
+    let comparison = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
     summarize(&a, Some(comparison))
 }
 
@@ -213,7 +213,7 @@ fn comparison_of(judged: &[Row], baseline: &[Row], design: impl Fn(&mut Design))
     };
     let (a, b) = (of_many(manifest("after"), judged), of_many(manifest("before"), baseline));
     let side = |set| Side { set, method: None };
-    let compared = compare(side(&a), side(&b), ComparisonScope::All, &|path, _, _| TextEdit::unknown(path)).unwrap();
+    let compared = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
     let summary = summarize(&a, Some(compared));
     (a.manifest, summary)
 }
@@ -324,8 +324,7 @@ fn the_sentence_says_on_how_many_fixtures_a_method_changed() {
 fn of_two_methods_the_other_one_is_named_and_no_edit() {
     let set = of_many(manifest("after"), &all_rows(3.1));
     let side = |method| Side { set: &set, method: Some(method) };
-    let compared =
-        compare(side("anchored"), side("full"), ComparisonScope::All, &|path, _, _| TextEdit::unknown(path)).unwrap();
+    let compared = compare(side("anchored"), side("full"), ComparisonScope::All, &NO_LINES).unwrap();
     assert!(compared.methods.values().all(|pair| pair.edits.is_empty()), "also not in tables and on the page");
     let summary = summarize(&set, Some(compared));
     let text = sentence(&set.manifest, &summary);
@@ -352,7 +351,7 @@ fn an_improvement_that_takes_more_tokens_says_so() {
     let longer = [rows("anchored", 3.1, 3_150), rows("full", 4.2, 40_000), rows("none", 0.6, 0)].concat();
     let (a, b) = (of_many(manifest("after"), &longer), of_many(manifest("before"), &all_rows(2.6)));
     let side = |set| Side { set, method: None };
-    let compared = compare(side(&a), side(&b), ComparisonScope::All, &|path, _, _| TextEdit::unknown(path)).unwrap();
+    let compared = compare(side(&a), side(&b), ComparisonScope::All, &NO_LINES).unwrap();
     let text = sentence(&manifest("after"), &summarize(&a, Some(compared)));
     assert!(text.starts_with("Improved, but 75% longer: anchored"), "{text}");
 }

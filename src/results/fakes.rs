@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::files::design::{CriterionWeight, Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo, RubricInfo};
+use super::files::edits::TextEdit;
 use super::files::row::{Row, RowCost, RowKeys};
 use crate::action::{ActionKey, Digest};
 use crate::judge::{CriterionScore, Dimension, Rubric, Scope};
@@ -11,6 +12,9 @@ use crate::pipeline::{FixtureDigests, Runs, TailMode};
 use crate::probe::ProbeType;
 use base::locale::Locale;
 use models::Settings;
+
+/// Finds no texts, so an edit has no lines.
+pub(crate) const NO_LINES: fn(&str, &Digest, &Digest) -> TextEdit = |path, _, _| TextEdit::unknown(path);
 
 pub(crate) fn model_info(name: &str, model: &str) -> ModelInfo {
     ModelInfo {

@@ -7,11 +7,10 @@ use compeval::pipeline::CellCoordinate;
 use compeval::results::{Caveats, Design, FalseFactCheck, ForecastTotals, Manifest, RemoteUse, Unused};
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::super::brain::Wanted;
 use super::project::Project;
-use super::server::{Reply, Server};
+use super::server::Server;
 
 /// Keys whose values have names of the project or groups of values as keys, and no fields.
 const BY_NAME: &[&str] = &[
@@ -103,12 +102,7 @@ fn every_field_of_a_run_is_on_the_page() {
 fn every_field_of_a_manifest_is_in_its_table() {
     let server = Server::start();
     let project = Project::new(&server);
-    server.script(|asked| match asked.wanted {
-        Wanted::Answer if asked.text.contains("Which error number") => {
-            Reply::Raw(400, json!({"error": {"message": "not today", "type": "invalid"}}).to_string())
-        }
-        _ => Reply::Sensible,
-    });
+    server.refuse_answers("Which error number");
     project.expect(5, "run --label a --runs 1 --methods full");
     let manifest = project.result("a", "manifest.json");
     let mut found = BTreeSet::new();

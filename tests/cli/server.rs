@@ -90,6 +90,16 @@ impl Server {
         self.shared.state().script = Arc::new(script);
     }
 
+    /// Refuses to answer questions with these words from now on.
+    pub fn refuse_answers(&self, words: &'static str) {
+        self.script(move |asked| match asked.wanted {
+            Wanted::Answer if asked.text.contains(words) => {
+                Reply::Raw(400, json!({"error": {"message": "not today", "type": "invalid"}}).to_string())
+            }
+            _ => Reply::Sensible,
+        });
+    }
+
     /// Answers all held requests, and holds no more.
     pub fn let_go(&self) {
         self.shared.free.send_replace(true);

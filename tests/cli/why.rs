@@ -2,9 +2,8 @@
 
 use serde_json::json;
 
-use super::super::brain::Wanted;
 use super::project::Project;
-use super::server::{Reply, Server};
+use super::server::Server;
 
 const CELL: &str = "why harbor --method full --probe first-error --label a";
 
@@ -76,12 +75,7 @@ fn without_a_label_an_unfinished_run_is_passed_over_and_named() {
 fn a_failure_is_shown_with_the_chain_above_it() {
     let server = Server::start();
     let project = Project::new(&server);
-    server.script(|asked| match asked.wanted {
-        Wanted::Answer if asked.text.contains("Which error number") => {
-            Reply::Raw(400, json!({"error": {"message": "not today", "type": "invalid"}}).to_string())
-        }
-        _ => Reply::Sensible,
-    });
+    server.refuse_answers("Which error number");
     project.expect(5, "run --label a --runs 1 --methods full");
     let output = project.expect(0, CELL).stdout;
     for words in ["answer failed", "compress", "cached", "failed last time: invalid", "failed: HTTP 400", "not today"] {

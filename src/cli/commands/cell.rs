@@ -14,8 +14,8 @@ use crate::cli::format::{Noun, count, display_width, left, right};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::results::{
-    ContextRow, FailedAction, FixtureInfo, FolderError, Manifest, Outcome, ProbeInfo, ResultsFolder, Row, find_results,
-    incomplete_beside, newest_unfinished,
+    ContextRow, FailedAction, FixtureInfo, FolderError, Manifest, NewestResults, Outcome, ProbeInfo, ResultsFolder,
+    Row, find_results, incomplete_beside, newest,
 };
 use base::locale::word;
 use base::say;
@@ -169,9 +169,11 @@ pub(crate) fn chosen_results(
     partial: bool,
     console: &Console,
 ) -> Result<ResultsFolder, FolderError> {
-    let folder = find_results(results, label, partial)?;
-    let last = if label.is_none() { newest_unfinished(results) } else { None };
-    if let Some(last) = last.filter(|last| last.as_str() != folder.label()) {
+    if let Some(label) = label {
+        return find_results(results, label, partial);
+    }
+    let NewestResults { folder, unfinished } = newest(results)?;
+    if let Some(last) = unfinished.filter(|last| last.as_str() != folder.label()) {
         let text = say!(
             "these are the results `{}`: a later run, `{last}`, is unfinished, and is read only if its label is given",
             "这是结果 `{}`：之后的运行 `{last}` 未完成，给出其标签才读取",

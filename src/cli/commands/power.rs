@@ -95,7 +95,7 @@ fn sample_sizes(pipeline: &Pipeline) -> SampleSizes {
 /// The variances of the newest results, or the usual ones. Results that cannot be read are no reason to fail: only
 /// their variances are of use here.
 fn estimate_basis(pipeline: &Pipeline) -> EstimateBasis {
-    let set = newest(&pipeline.results).ok().and_then(|folder| ResultSet::read(&folder).ok());
+    let set = newest(&pipeline.results).ok().and_then(|newest| ResultSet::read(&newest.folder).ok());
     let found = set.as_ref().and_then(|set| Some((set, difference_variances(set)?)));
     let Some((set, (variances, pairs))) = found else {
         let words = word(

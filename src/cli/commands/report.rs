@@ -64,7 +64,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     };
     let select = SelectArgs { allow_unproven: true, ..SelectArgs::default() };
     let pipeline = read_project(common, &select, ProjectOptions::default())?.pipeline;
-    let folder = find_results(&pipeline.results, Some(label), args.partial)?;
+    let folder = find_results(&pipeline.results, label, args.partial)?;
     if args.csv {
         return print_csv(&folder, console);
     }

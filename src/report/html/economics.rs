@@ -43,14 +43,15 @@ pub(super) fn economics_sections(economics: &Economics) -> String {
     }
     economics.methods.iter().for_each(|method| out.push_str(&method_figure(method)));
     if !economics.methods.is_empty() {
-        let accounting = word(
-            "Accounting only: an agent that is compacted elsewhere acts differently afterwards.",
-            "仅为核算：如果在别处压缩，智能体之后的行为会不同。",
-        );
         let products = Format::products(&Format::counting_output_in_part(), word("and", "和"));
         let partial = say!(" Logs of {products} count output in part only.", "{products} 的日志只计部分输出。");
         let of = say!("The curves are of {}. ", "曲线基于 {}。", sessions(economics.simulated));
-        let _ = writeln!(out, "<p>{of}{accounting}{}</p>", if economics.partial_output { &*partial } else { "" });
+        let _ = writeln!(
+            out,
+            "<p>{of}{}{}</p>",
+            Economics::caveat(),
+            if economics.partial_output { &*partial } else { "" }
+        );
     }
     out.push_str("</section>\n");
     out

@@ -5,12 +5,9 @@ use proptest::prelude::*;
 use crate::action::Digest;
 use crate::judge::Dimension;
 use crate::measure::FactClass;
-use crate::results::fakes::{design, row};
+use crate::results::fakes::{NO_LINES, design, row};
 use crate::results::*;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
-
-/// The texts are not known, so an edit has no lines.
-pub(super) const NO_LINES: fn(&str, &Digest, &Digest) -> TextEdit = |path, _, _| TextEdit::unknown(path);
 
 pub(super) type RunScores = [f64; 3];
 pub(super) const A: [RunScores; 4] = [[3.9, 4.2, 4.1], [3.4, 3.0, 3.3], [4.4, 4.5, 4.3], [3.8, 4.0, 3.5]];

@@ -1,12 +1,12 @@
 //! Comparisons in which a part of the evidence is missing or does not count: constraints that grades say little about,
 //! judges that graded one side alone, sets without answers.
 
-use super::compare_tests::{A, NO_LINES, against, gather, manifest, rows, side};
+use super::compare_tests::{A, against, gather, manifest, rows, side};
 use crate::action::{ActionKey, Digest};
 use crate::judge::Dimension;
 use crate::measure::{FactClass, FactOutcome};
 use crate::results::aggregates::contexts::fakes::context;
-use crate::results::fakes::{design, model_info};
+use crate::results::fakes::{NO_LINES, design, model_info};
 use crate::results::*;
 use lexical::claims::RulePosition;
 

@@ -42,13 +42,11 @@ pub fn open_results(results: &Path, label: &str) -> Result<ResultsFolder, Folder
     Err(FolderError::Missing { label: label.to_owned(), results: results.to_owned(), near })
 }
 
-/// Finds the results of a label, or the newest ones. With `partial`, finds the incomplete set of the label, which may be
-/// its only set.
+/// Finds the results of a label. With `partial`, finds the incomplete set of the label, which may be its only set.
 ///
 /// # Errors
 /// As [`open_results`]; with `partial` also a label whose results are complete.
-pub fn find_results(results: &Path, label: Option<&str>, partial: bool) -> Result<ResultsFolder, FolderError> {
-    let Some(label) = label else { return newest(results) };
+pub fn find_results(results: &Path, label: &str, partial: bool) -> Result<ResultsFolder, FolderError> {
     let folder = open_results(results, label)?;
     if !partial {
         return Ok(folder);
@@ -177,16 +175,23 @@ pub fn all_sets(results: &Path) -> Result<Vec<ResultsFolder>, FileError> {
 ///
 /// # Errors
 /// There are no results.
-pub fn newest(results: &Path) -> Result<ResultsFolder, FolderError> {
-    let newest = runs(results)?.into_iter().max().ok_or_else(|| FolderError::Empty(results.to_owned()))?;
-    Ok(ResultsFolder::new(results, &newest.label))
+pub fn newest(results: &Path) -> Result<NewestResults, FolderError> {
+    let runs = runs(results)?;
+    let newest = runs.iter().max().ok_or_else(|| FolderError::Empty(results.to_owned()))?;
+    let last = runs.iter().max_by_key(|run| (run.began, &run.label)).filter(|last| !last.has_ended);
+    Ok(NewestResults {
+        folder: ResultsFolder::new(results, &newest.label),
+        unfinished: last.map(|last| last.label.clone()),
+    })
 }
 
-/// The label whose run began last, if that run ended early or has not ended, so that [`newest`] passes it over where it
-/// can.
-pub fn newest_unfinished(results: &Path) -> Option<Label> {
-    let last = runs(results).ok()?.into_iter().max_by(|a, b| (a.began, &a.label).cmp(&(b.began, &b.label)))?;
-    (!last.has_ended).then_some(last.label)
+/// The newest results.
+#[derive(Debug)]
+pub struct NewestResults {
+    /// Where they are.
+    pub folder: ResultsFolder,
+    /// The label whose run began last, if that run is unfinished. It is passed over where another run has ended.
+    pub unfinished: Option<Label>,
 }
 
 /// The run of a label, in the order in which [`newest`] prefers them.

@@ -255,7 +255,7 @@ fn the_newest_label_is_the_one_that_began_last() {
     assert!(matches!(newest(temp.path()), Err(FolderError::Empty(_))));
     with(temp.path(), "z", "2026-01-01T00:00:00Z");
     with(temp.path(), "a", "2026-01-02T00:00:00Z");
-    assert_eq!(newest(temp.path()).unwrap().label(), "a");
+    assert_eq!(newest(temp.path()).unwrap().folder.label(), "a");
     let all: Vec<String> = labels(temp.path()).unwrap().iter().map(Label::to_string).collect();
     assert_eq!(all, ["a", "z"]);
 }
@@ -265,7 +265,8 @@ fn the_newest_is_of_a_run_that_ended_where_there_is_one() {
     let temp = tempfile::tempdir().unwrap();
     let ended = |label: &str, started: &str, outcome: Outcome| {
         with(temp.path(), label, started).write_manifest(&Manifest { outcome, ..manifest(label, started) }).unwrap();
-        (newest(temp.path()).unwrap().label(), newest_unfinished(temp.path()).map(|label| label.to_string()))
+        let NewestResults { folder, unfinished } = newest(temp.path()).unwrap();
+        (folder.label(), unfinished.map(|label| label.to_string()))
     };
     let found = |taken: &str, passed_over: Option<&str>| (taken.to_owned(), passed_over.map(str::to_owned));
     assert_eq!(ended("a", "2026-01-01T00:00:00Z", Outcome::Budget), found("a", Some("a")), "there is no other");

@@ -255,13 +255,9 @@ fn first_line(text: &TextEdit, sign: char) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::Digest;
     use crate::judge::Dimension;
-    use crate::results::fakes::{design, model_info, row};
+    use crate::results::fakes::{NO_LINES, design, model_info, row};
     use crate::results::{ComparisonScope, ResultSet, Row, Side, compare};
-
-    /// The texts are not known, so an edit has no lines.
-    const NO_LINES: fn(&str, &Digest, &Digest) -> TextEdit = |path, _, _| TextEdit::unknown(path);
 
     /// A set whose method two answerers read; only the second one's score is given.
     fn set(label: &str, score: f64) -> ResultSet {

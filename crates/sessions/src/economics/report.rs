@@ -13,6 +13,7 @@ use super::reasons::{LeftOut, Withheld};
 use super::simulate::{Policy, SimulatedSession, Trigger, simulate};
 use super::steps::{PricedSession, SessionSteps};
 use crate::observe::{ObservedCompaction, SESSIONS_FOR_INTERVAL};
+use base::locale::word;
 use stats::{Estimate, interval, mean_of};
 
 /// The steps of a session in a log, or why there are none.
@@ -159,6 +160,14 @@ pub fn economics(
 }
 
 impl Economics {
+    /// What the figures do not say, in the language of messages.
+    pub fn caveat() -> &'static str {
+        word(
+            "Accounting only: an agent that is compacted elsewhere acts differently afterwards.",
+            "仅为核算：如果在别处压缩，智能体之后的行为会不同。",
+        )
+    }
+
     /// The names of the sessions that are left out, by the reason in the language of messages.
     pub fn left_out_by_reason(&self) -> BTreeMap<String, Vec<&str>> {
         let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();

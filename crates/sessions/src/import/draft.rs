@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::conversation::{
     CompactionKind, Conversation, DropReason, ModelStep, NO_RESULT, RecordedCompaction, RepairKind,
 };
-use super::scrub::shorten_while_reading;
+use super::scrub::{joined_ranges, shorten_while_reading};
 use super::source::Records;
 use crate::references::references_in;
 use crate::transcript::{Message, Role, ToolCall};
@@ -310,7 +310,8 @@ impl ConversationDraft {
         }
         let recorded = self.recorded.into_iter().map(|mut recorded| {
             recorded.message = place(recorded.message);
-            recorded.kept = joined(recorded.kept.iter().map(|entries| place(entries.start)..place(entries.end)));
+            let kept = recorded.kept.iter().map(|entries| place(entries.start)..place(entries.end));
+            recorded.kept = joined_ranges(kept.filter(|range| !range.is_empty()).collect(), 0);
             recorded
         });
         conversation.recorded = recorded.filter(|one| one.message > first).collect();
@@ -349,20 +350,6 @@ pub(super) fn read_each(
         }
     }
     drafts
-}
-
-/// The ranges in order, without empty ones; those that overlap or touch are one.
-fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
-    let mut sorted: Vec<Range<usize>> = ranges.filter(|range| !range.is_empty()).collect();
-    sorted.sort_unstable_by_key(|range| range.start);
-    let mut joined: Vec<Range<usize>> = Vec::new();
-    for range in sorted {
-        match joined.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => joined.push(range),
-        }
-    }
-    joined
 }
 
 /// Whether an entry was dropped.

@@ -275,13 +275,7 @@ fn notes(economics: &Economics) -> String {
             lowest.join(", ")
         ));
     }
-    lines.push(
-        word(
-            "Accounting only: an agent that is compacted elsewhere acts differently afterwards.",
-            "仅为核算：如果在别处压缩，智能体之后的行为会不同。",
-        )
-        .to_owned(),
-    );
+    lines.push(Economics::caveat().to_owned());
     if economics.partial_output {
         let products = Format::products(&Format::counting_output_in_part(), word("and", "和"));
         lines.push(say!(

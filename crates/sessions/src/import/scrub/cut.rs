@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::edit::{first_bytes, last_bytes};
+use super::edit::{first_bytes, joined_ranges, last_bytes};
 use super::secrets::secrets;
 use crate::references::references_in;
 use crate::transcript::CUT_MARK;
@@ -101,7 +101,8 @@ pub(super) fn cut(text: &str, facts: &[String]) -> Option<String> {
         kept.push(widened(text, range));
     }
     let note = format!("\n[... cut, {}{CUT_MARK}\n", grouped(length as u64));
-    let kept = merged(kept).into_iter().flat_map(|range| without(range, &gap));
+    // Near ones are joined, because a note would be as long as the text that it replaces.
+    let kept = joined_ranges(kept, CUT_MARK.len()).into_iter().flat_map(|range| without(range, &gap));
     let parts: Vec<&str> = kept.filter_map(|range| text.get(range)).collect();
     let short = parts.join(&note);
     (parts.len() > 1).then_some(short)
@@ -121,19 +122,6 @@ fn widened(text: &str, range: Range<usize>) -> Range<usize> {
     let before = text.get(..range.start).unwrap_or("").char_indices().rev().take(AROUND).last();
     let after = text.get(range.end..).unwrap_or("").char_indices().nth(AROUND);
     before.map_or(range.start, |(at, _)| at)..after.map_or(text.len(), |(at, _)| range.end + at)
-}
-
-/// Ranges in order, with overlapping and near ones joined: a note would be as long as the text that it replaces.
-fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
-    ranges.sort_by_key(|range| range.start);
-    let mut merged: Vec<Range<usize>> = Vec::new();
-    for range in ranges {
-        match merged.last_mut() {
-            Some(last) if range.start <= last.end + CUT_MARK.len() => last.end = last.end.max(range.end),
-            _ => merged.push(range),
-        }
-    }
-    merged
 }
 
 /// The parts of `range` outside `gap`.

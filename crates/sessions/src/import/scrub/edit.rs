@@ -35,6 +35,19 @@ pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     String::from_utf8(bytes).map_or(text.into(), Cow::Owned)
 }
 
+/// Ranges in order; those that overlap, or have at most `gap` bytes or places between them, are one.
+pub(crate) fn joined_ranges(mut ranges: Vec<Range<usize>>, gap: usize) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<usize>> = Vec::new();
+    for range in ranges {
+        match joined.last_mut() {
+            Some(last) if range.start <= last.end + gap => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
 /// The text without zero-width characters between two ASCII characters: they occur there only to divide a secret.
 pub(super) fn joined(text: &str) -> Cow<'_, str> {
     // Not U+FEFF, which begins files.

@@ -37,6 +37,7 @@ use shape::is_distinctive;
 pub use audit::{Field, Suspicion, SuspicionKind, audit};
 pub use cut::full_length;
 pub(crate) use cut::shorten_while_reading;
+pub(crate) use edit::joined_ranges;
 
 /// Whether a text has a machine token, a private key, or a password by its position.
 pub fn has_secret(text: &str) -> bool {
