@@ -122,12 +122,13 @@ fn module_of(file: &str) -> Option<&str> {
     (name != "lib").then_some(name)
 }
 
-/// Code without comments and unit tests.
+/// Code without comments and unit tests. The module with the tests is the last one of a file; `#[cfg(test)]` alone is no
+/// end, because it also stands above single items and above modules of tests in files of their own.
 fn shipped_code(file: &str) -> String {
     let text = fs::read_to_string(root().join(file)).expect("a source file");
-    let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let shipped = text.lines().take_while(|line| *line != "mod tests {");
     let is_code = |line: &&str| !line.trim_start().starts_with("//");
-    shipped.lines().filter(is_code).collect::<Vec<_>>().join("\n")
+    shipped.filter(is_code).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
