@@ -259,7 +259,7 @@ impl Prepared {
             return Ok(());
         };
         let missing = selftest_actions(pipeline).into_iter().filter(|case| {
-            let is_known = shared.has(&case.key) || store.find(&case.key).is_some_and(|record| record.is_usable());
+            let is_known = shared.has(&case.key) || store.find_usable(&case.key).is_some();
             case.request().is_some() && !is_known
         });
         match missing.count() {

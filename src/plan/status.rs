@@ -78,7 +78,7 @@ fn under_lower_limit<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Ac
     let request = action.request()?;
     let coordinate = cache_coordinate(&action.task.place(preparer.pipeline()), action.repetition);
     let key = lookup.latest(&coordinate.digest(action.stage))?;
-    let record = lookup.find(&key).filter(Record::is_usable)?;
+    let record = lookup.find_usable(&key)?;
     let BodyFormat::Reply(dialect) = record.body_format() else { return None };
     let changes = action.inputs().changes_since(&lookup.meta(&record).ok()?.inputs);
     let [InputChange { part, old, .. }] = changes.as_slice() else { return None };

@@ -18,7 +18,7 @@ pub(super) struct EarlierOutput {
 impl EarlierOutput {
     /// The stored output of this key, if there is one that can be used.
     pub(super) fn find(store: &Store, key: &ActionKey) -> Option<EarlierOutput> {
-        let record = store.find(key).filter(Record::is_usable)?;
+        let record = store.find_usable(key)?;
         Some(EarlierOutput { header: store.header(&record).ok()?, body: store.body(&record).ok()?, record })
     }
 

@@ -142,7 +142,7 @@ impl Executor<'_> {
     /// The output of a task, if it is in the cache and reads.
     pub(super) fn cached_output(&self, task: &Task) -> Option<Output> {
         let key = self.preparer.prepare(task).ok()?.key;
-        let record = self.store.find(&key).filter(Record::is_usable)?;
+        let record = self.store.find_usable(&key)?;
         self.outputs.read_record(task, &record).ok()
     }
 

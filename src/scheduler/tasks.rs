@@ -40,7 +40,7 @@ impl<'r, 'e> Tasks<'r, 'e> {
     ) -> Tasks<'r, 'e> {
         let frontier = frontier.beginning_with(|task| {
             let action = executor.preparer.prepare(task).ok();
-            action.and_then(|action| executor.store.find(&action.key)).is_some_and(|record| record.is_usable())
+            action.is_some_and(|action| executor.store.find_usable(&action.key).is_some())
         });
         let cells = Cells::new(executor, frontier.warming_prompt_caches());
         let judges = JudgeQualification::new(executor, options);

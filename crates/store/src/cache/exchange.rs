@@ -139,7 +139,7 @@ impl<'a> ImportBatch<'a> {
         let key = ActionKey(item.header.key);
         let frame = match (&item.header.content, &item.entry) {
             (FrameContent::Reply(_), Some(entry)) => {
-                if self.target.present.find(&key).is_some_and(|record| record.is_usable()) {
+                if self.target.present.find_usable(&key).is_some() {
                     self.present += 1;
                     return Ok(());
                 }

@@ -31,7 +31,7 @@ impl<A: Lookup, B: Lookup> Lookup for Layered<'_, A, B> {
         if upper.as_ref().is_some_and(Record::is_usable) {
             return upper;
         }
-        self.lower.find(key).filter(Record::is_usable).or(upper)
+        self.lower.find_usable(key).or(upper)
     }
 
     fn reply(&self, record: &Record) -> Result<StoredReply, Damage> {

@@ -20,6 +20,11 @@ pub trait Lookup {
     /// The current entry of a key: an output, an unusable reply or a failure.
     fn find(&self, key: &ActionKey) -> Option<Record>;
 
+    /// The current entry of a key, if it has a body that can be used as an output.
+    fn find_usable(&self, key: &ActionKey) -> Option<Record> {
+        self.find(key).filter(Record::is_usable)
+    }
+
     /// The body of an entry, verified by its digest, and the models of its call.
     ///
     /// # Errors

@@ -270,7 +270,7 @@ impl SharedCache {
         let pulls = state.packs.entry(pack).or_default();
         let mut wanted = std::mem::take(&mut pulls.wanted);
         // Another pull may have read all of the pack meanwhile.
-        wanted.retain(|at| !store.find(&ActionKey(at.item.key)).is_some_and(|record| record.is_usable()));
+        wanted.retain(|at| store.find_usable(&ActionKey(at.item.key)).is_none());
         pulls.pulled += wanted.len();
         if pulls.pulled <= FEW || pulls.is_whole || wanted.is_empty() {
             return wanted;
@@ -278,7 +278,7 @@ impl SharedCache {
         pulls.is_whole = true;
         drop(state);
         let keys = index.packs.get(pack).into_iter().flat_map(|pack| &pack.entries);
-        let missing = keys.filter(|key| !store.find(&ActionKey(**key)).is_some_and(|record| record.is_usable()));
+        let missing = keys.filter(|key| store.find_usable(&ActionKey(**key)).is_none());
         missing.filter_map(|key| index.entries.get(key).copied()).collect()
     }
 
@@ -360,7 +360,7 @@ impl SharedCache {
         let Some(index) = self.state().index.clone() else { return Ok(Ok(PullCounts::default())) };
         let mut missing: BTreeMap<usize, Vec<ItemLocation>> = BTreeMap::new();
         for (key, at) in &index.entries {
-            if !store.find(&ActionKey(*key)).is_some_and(|record| record.is_usable()) {
+            if store.find_usable(&ActionKey(*key)).is_none() {
                 missing.entry(at.pack).or_default().push(*at);
             }
         }
