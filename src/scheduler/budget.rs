@@ -99,12 +99,15 @@ impl Spent {
         match bill {
             AttemptCost::Free => {}
             AttemptCost::Unknown => self.unanswered += 1,
-            AttemptCost::Reported(usage, _) => {
-                self.replies += 1;
-                self.usage = Some(self.usage.map_or(*usage, |before| before + *usage));
-                self.usd = add_known(self.usd, cost);
-            }
+            AttemptCost::Reported(usage, _) => self.add_replies(1, *usage, cost),
         }
+    }
+
+    /// Adds replies, with what providers reported of them and what they cost.
+    fn add_replies(&mut self, replies: u64, usage: Usage, cost: Option<Usd>) {
+        self.replies += replies;
+        self.usage = Some(self.usage.map_or(usage, |before| before + usage));
+        self.usd = add_known(self.usd, cost);
     }
 }
 
@@ -158,8 +161,8 @@ impl Budget {
         self.allows_expensive_replies.store(true, Ordering::Relaxed);
     }
 
-    /// The likely cost and the excess to reserve for a request if `room` is left. Where expensive replies are allowed,
-    /// one that could cost more than that reserves only a part of it, unless little is left.
+    /// The likely cost and the excess to reserve for a request if `room` dollars are left. Where expensive replies are
+    /// allowed, a request that could cost more than `room` reserves only a part of it, unless little is left.
     fn limited_to(&self, room: f64, likely: f64, excess: f64, is_first: bool) -> (f64, f64) {
         let least = self.limits.usd.map_or(0.0, |limit| limit.0 * LEAST_ROOM);
         let is_allowed =
@@ -171,8 +174,8 @@ impl Budget {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reserves one request and what it likely costs at most, with a reserve for the worst case of one request; unknown
-    /// prices were refused before if money is limited.
+    /// Reserves one request and what it likely costs at most, with a reserve for the worst case of one request. An unknown
+    /// price counts as 0: if money is limited, such a run was refused earlier.
     pub fn reserve(&self, likely: Option<Usd>, worst: Option<Usd>) -> Result<Reservation, BudgetReached> {
         let mut state = self.state();
         let [likely, worst] = [likely, worst].map(|usd| usd.map_or(0.0, |usd| usd.0));
@@ -222,7 +225,7 @@ impl Budget {
         state.spent += paid.map_or(reservation.likely + reservation.excess, |usd| usd.0);
     }
 
-    /// Reserves what a batch of an earlier run may cost, whatever the limit: that money is out already.
+    /// Reserves what a batch of an earlier run may cost, whatever the limit: that money is already committed.
     pub fn reserve_unconditionally(&self, worst: Usd) -> Reservation {
         let mut state = self.state();
         state.open += 1;
@@ -244,9 +247,7 @@ impl Budget {
         }
         let paid = &mut self.state().paid;
         for (usage, charge) in lines.filter_map(|(usage, charge)| Some((usage?, charge))) {
-            paid.replies += 1;
-            paid.usage = Some(paid.usage.map_or(usage, |before| before + usage));
-            paid.usd = add_known(paid.usd, charge);
+            paid.add_replies(1, usage, charge);
         }
     }
 
@@ -255,10 +256,7 @@ impl Budget {
         let mut state = self.state();
         state.requests += requests;
         state.spent += cost.map_or(0.0, |usd| usd.0);
-        let paid = &mut state.paid;
-        paid.replies += requests;
-        paid.usage = Some(paid.usage.map_or(usage, |before| before + usage));
-        paid.usd = add_known(paid.usd, cost);
+        state.paid.add_replies(requests, usage, cost);
     }
 
     /// Checks whether something of unknown cost may begin.
