@@ -124,7 +124,7 @@ const TEMPORARY: &str = ".tmp";
 
 /// Makes the bytes of a finished temporary file durable and renames it to `path`. The new name is durable after
 /// [`sync_folder`].
-pub fn keep(file: tempfile::NamedTempFile, path: &Path) -> Result<(), FileError> {
+pub fn persist(file: tempfile::NamedTempFile, path: &Path) -> Result<(), FileError> {
     file.as_file().sync_all().map_err(|e| FileError::new("write", path, e))?;
     StagedFile { file, path: path.to_owned() }.commit()
 }
@@ -176,7 +176,7 @@ pub fn private_options() -> fs::OpenOptions {
 }
 
 /// Gives a new folder, and the files in it, the mode of the folder that it replaces, unless that one is private.
-pub fn share_alike(old: &Path, new: &Path) -> Result<(), FileError> {
+pub fn copy_mode(old: &Path, new: &Path) -> Result<(), FileError> {
     #[cfg(unix)]
     if !is_private(old) {
         let mode = mode(old).unwrap_or(0o755);
@@ -194,7 +194,7 @@ pub fn share_alike(old: &Path, new: &Path) -> Result<(), FileError> {
 }
 
 /// Makes everything in a private folder private too: for a library that creates files by itself.
-pub fn close_files(folder: &Path) {
+pub fn make_files_private(folder: &Path) {
     #[cfg(unix)]
     for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|_| is_private(folder)) {
         let Ok(kind) = entry.file_type() else { continue };
@@ -205,7 +205,7 @@ pub fn close_files(folder: &Path) {
         let mode = if kind.is_dir() { 0o700 } else { 0o600 };
         let _ = set_mode(&entry.path(), mode);
         if kind.is_dir() {
-            close_files(&entry.path());
+            make_files_private(&entry.path());
         }
     }
     #[cfg(not(unix))]
@@ -330,6 +330,7 @@ impl Drop for LockMarker {
 
 /// Whether the error says that the file system has no locks.
 fn has_no_locks(error: &io::Error) -> bool {
+    /// `ENOLCK`, which has no kind; 77 on macOS and the BSDs.
     const NO_LOCKS: i32 = if cfg!(target_os = "linux") { 37 } else { 77 };
     error.kind() == io::ErrorKind::Unsupported || error.raw_os_error() == Some(NO_LOCKS)
 }

@@ -45,7 +45,7 @@ impl KeysFile {
     pub fn finish(self) -> Result<(), FileError> {
         let KeysFile { path, waiting } = self;
         let written = sorted_copy(waiting, &path).map_err(|e| FileError::new("write", &path, e))?;
-        files::keep(written, &path)
+        files::persist(written, &path)
     }
 }
 

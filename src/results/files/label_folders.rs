@@ -23,7 +23,7 @@ use super::folder::{ResultsFolder, names};
 use super::label::Label;
 use super::manifest::{Manifest, MergedPart, Outcome};
 use crate::parts::PartNumber;
-use base::files::{self, FileError, FileLock, LockError, create_private_folder, share_alike, this_command};
+use base::files::{self, FileError, FileLock, LockError, copy_mode, create_private_folder, this_command};
 use base::say;
 
 /// The folder of incomplete sets that did not replace the results of their label.
@@ -163,7 +163,7 @@ impl LabelFolders {
     pub(super) fn swap(&self) -> Result<(), FileError> {
         let (published, next, old) = (self.published(), self.incomplete(), self.replaced());
         if published.path().exists() {
-            share_alike(published.path(), next.path())?;
+            copy_mode(published.path(), next.path())?;
             rename(published.path(), old.path())?;
         }
         rename(next.path(), published.path())?;

@@ -117,17 +117,17 @@ impl<P: Ord + Copy> LinesFile<P> {
         }
         match self.form {
             RowsForm::Plain if is_sorted => match self.unnamed.take() {
-                Some(file) => files::keep(file, &self.path)?,
+                Some(file) => files::persist(file, &self.path)?,
                 None => self.file.sync_all().map_err(|e| self.fault(e))?,
             },
             RowsForm::Plain => {
                 let out = self.copy_to(self.temporary()?).and_then(into_file).map_err(|e| self.fault(e))?;
-                files::keep(out, &self.path)?;
+                files::persist(out, &self.path)?;
             }
             RowsForm::Compressed => {
                 let out = zstd::Encoder::new(self.temporary()?, LEVEL).and_then(|out| self.copy_to(out));
                 let out = out.and_then(zstd::Encoder::finish).and_then(into_file).map_err(|e| self.fault(e))?;
-                files::keep(out, &self.form.path(&self.path))?;
+                files::persist(out, &self.form.path(&self.path))?;
                 files::remove_if_there(&self.path)?;
             }
         }

@@ -32,7 +32,7 @@ use super::trust::TrustCheck;
 use super::writing::StoreInner;
 use super::writing::writer::{WriteRequest, WriterThread};
 use crate::digest::{ActionKey, Digest};
-use base::files::{FileLock, close_files};
+use base::files::{FileLock, make_files_private};
 use base::locale::word;
 use base::say;
 
@@ -389,7 +389,7 @@ struct IndexFiles(PathBuf);
 
 impl Drop for IndexFiles {
     fn drop(&mut self) {
-        close_files(&self.0);
+        make_files_private(&self.0);
     }
 }
 

@@ -21,7 +21,7 @@ use super::Tables;
 use super::item_key::{Item, ItemKey, Watermark, decoded, encoded};
 use super::items::{add_item, item};
 use crate::cache::error::{IndexFault, IndexResult};
-use base::files::{close_files, create_private_folder, sync_folder};
+use base::files::{create_private_folder, make_files_private, sync_folder};
 use base::locale::word;
 use base::threads::check_available;
 
@@ -93,7 +93,7 @@ impl ActionTree {
             }
         };
         let actions = catch_panics(|| db.open_tree(TREE))?;
-        close_files(folder);
+        make_files_private(folder);
         Ok(ActionTree { folder: folder.to_owned(), open: Some(OpenTree { db, actions }) })
     }
 
@@ -166,7 +166,7 @@ impl ActionTree {
         let log = File::options().write(true).open(self.folder.join("db")).map_err(IndexFault::broken)?;
         log.sync_data().map_err(IndexFault::broken)?;
         sync_folder(&self.folder).map_err(IndexFault::broken)?;
-        close_files(&self.folder);
+        make_files_private(&self.folder);
         Ok(())
     }
 }
