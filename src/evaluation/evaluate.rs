@@ -57,6 +57,7 @@ pub fn evaluate(request: Request, listener: &mut dyn FnMut(&Event<'_>)) -> Resul
             (prepared, store)
         }
         Some(PartRequest::Merge(_)) | None => {
+            // A project that cannot be read is reported by `Prepared::new`.
             let paths = paths_of_project(&file, profile.as_deref()).ok();
             let existing = paths.as_ref().map(|paths| paths.cache.as_path());
             open_with_store(existing, &listening, || Prepared::new(request, &listening), Prepared::cache)?
@@ -77,13 +78,13 @@ fn run_and_publish(
         copy_known(part, pipeline, &store)?;
         prepared.require_selftest(&store)?;
     }
-    let ExecutedRun { mut manifest, ending, lines, earlier, is_broken, summary } =
+    let ExecutedRun { mut manifest, ending, lines, earlier, is_broken, exchanged } =
         prepared.execute(&store, listening)?;
     if let Some(before) = &prepared.request.look_before {
         add_look(&mut manifest, before);
     }
     let Prepared { pipeline, writer, part, merge, options, .. } = prepared;
-    let coverage = merge.as_ref().map(|merge| merge.coverage(summary.as_ref()));
+    let coverage = merge.as_ref().map(|merge| merge.coverage(exchanged.as_ref()));
     merge.iter().for_each(|merge| merge.complete(&mut manifest, ending == Ending::Complete));
     let files = writer.wait_for_files()?;
     let unpushed = part.as_ref().and_then(|part| push_part(part, options.shared, &manifest, &store).err());
@@ -95,7 +96,7 @@ fn run_and_publish(
     };
     drop(files);
     let PublishedRun { manifest, summary, refused, publication } = published;
-    // If the cache can keep nothing more, that was already reported.
+    // If the cache failed, that was already reported.
     let unsynced = synced.err().filter(|_| !is_broken);
     Ok(EvaluationOutcome { manifest, summary, refused, publication, ending, merge: coverage, unpushed, unsynced })
 }
@@ -170,10 +171,10 @@ struct ExecutedRun {
     lines: RunLines,
     /// The published set, if its files may be the same as those of this run.
     earlier: Option<PublishedFiles>,
-    /// Whether the cache can keep nothing more.
+    /// Whether the cache failed, so that nothing more could be stored.
     is_broken: bool,
     /// What was exchanged with the remote.
-    summary: Option<SharedSummary>,
+    exchanged: Option<SharedSummary>,
 }
 
 impl Prepared {
@@ -319,17 +320,17 @@ impl Prepared {
         }
         self.record_spending(&mut manifest, counts, ended.run.submitted)?;
         note_origins(store, folder, &mut manifest)?;
-        let summary = shared.and_then(SharedCache::summary);
-        if let Some(summary) = &summary {
-            listening.report(&Event::Exchanged(summary));
-            manifest.remote = Some(remote_use(summary));
+        let exchanged = shared.and_then(SharedCache::summary);
+        if let Some(exchanged) = &exchanged {
+            listening.report(&Event::Exchanged(exchanged));
+            manifest.remote = Some(remote_use(exchanged));
         }
         let is_broken = ended.run.broken.is_some();
         manifest.forecast = ended.run.forecast.as_ref().map(expected);
         manifest.ended = Some(now());
         manifest.wall_s = began.elapsed().as_secs_f64();
         report_changed_outputs(&pipeline.results, &manifest, listening);
-        Ok(ExecutedRun { manifest, ending, lines, earlier, is_broken, summary })
+        Ok(ExecutedRun { manifest, ending, lines, earlier, is_broken, exchanged })
     }
 
     /// Compares a run whose rows are finished with its baseline, counts it in the ledger, and checks its judges for

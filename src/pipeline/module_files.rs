@@ -93,17 +93,17 @@ impl ModuleFiles {
     /// # Errors
     /// A file is gone, cannot be read, lies outside the folders, or was written after the run first read it or after the
     /// program started. After a change, later outputs of the program are refused, too ([`ModuleFiles::check`]).
-    pub fn take(
+    pub fn make_inputs(
         &self,
         spec: &CommandSpec,
         listed: &ListedModules,
         started: SystemTime,
     ) -> Result<(LoadedModules, Sources), ModuleFault> {
-        let taken = self.take_unchanged(spec, listed, started);
-        if let Err(fault @ ModuleFault::Changed(_)) = &taken {
+        let made = self.make_unchanged_inputs(spec, listed, started);
+        if let Err(fault @ ModuleFault::Changed(_)) = &made {
             lock(&self.changed).insert(spec.argv.clone(), fault.clone());
         }
-        taken
+        made
     }
 
     /// Checks that outputs of a program can still be stored in this run.
@@ -114,7 +114,7 @@ impl ModuleFiles {
         lock(&self.changed).get(&spec.argv).cloned().map_or(Ok(()), Err)
     }
 
-    fn take_unchanged(
+    fn make_unchanged_inputs(
         &self,
         spec: &CommandSpec,
         listed: &ListedModules,
@@ -359,12 +359,12 @@ mod tests {
         let files = ModuleFiles::default();
         let absolute = project.join("a.py");
         let listed = modules(&[absolute.to_str().unwrap(), "./a.py", "../agent/b.py"]);
-        let (taken, _) = files.take(&spec(&project, &["../agent"]), &listed, later()).unwrap();
+        let (taken, _) = files.make_inputs(&spec(&project, &["../agent"]), &listed, later()).unwrap();
         let names: Vec<&str> = taken.files.iter().map(|(path, _)| path.as_str()).collect();
         assert_eq!(names, ["../agent/b.py", "a.py"]);
-        let outside = files.take(&spec(&project, &[]), &modules(&["../agent/b.py"]), later());
+        let outside = files.make_inputs(&spec(&project, &[]), &modules(&["../agent/b.py"]), later());
         assert_eq!(outside, Err(ModuleFault::Outside("../agent/b.py".to_owned())));
-        let gone = files.take(&spec(&project, &[]), &modules(&["gone.py"]), later()).unwrap_err();
+        let gone = files.make_inputs(&spec(&project, &[]), &modules(&["gone.py"]), later()).unwrap_err();
         assert!(matches!(gone, ModuleFault::Unreadable { .. }), "{gone}");
     }
 
@@ -375,9 +375,9 @@ mod tests {
         std::os::unix::fs::symlink("a.py", project.join("link.py")).unwrap();
         std::os::unix::fs::symlink("../agent/b.py", project.join("away.py")).unwrap();
         let files = ModuleFiles::default();
-        let (taken, _) = files.take(&spec(&project, &[]), &modules(&["link.py"]), later()).unwrap();
+        let (taken, _) = files.make_inputs(&spec(&project, &[]), &modules(&["link.py"]), later()).unwrap();
         assert_eq!(taken.files[0].0, "link.py");
-        let away = files.take(&spec(&project, &[]), &modules(&["away.py"]), later());
+        let away = files.make_inputs(&spec(&project, &[]), &modules(&["away.py"]), later());
         assert_eq!(away, Err(ModuleFault::Outside("away.py".to_owned())));
     }
 
@@ -387,14 +387,14 @@ mod tests {
         let (files, spec, listed) = (ModuleFiles::default(), spec(&project, &[]), modules(&["a.py"]));
         let before = SystemTime::now() - Duration::from_secs(60);
         let changed = Err(ModuleFault::Changed("a.py".to_owned()));
-        assert_eq!(files.take(&spec, &listed, before), changed, "written after the program started");
+        assert_eq!(files.make_inputs(&spec, &listed, before), changed, "written after the program started");
         assert!(files.check(&spec).is_err());
         let files = ModuleFiles::default();
         let digest = files.digest(&project, "a.py").unwrap();
-        assert_eq!(files.take(&spec, &listed, later()).unwrap().0.files, [("a.py".to_owned(), digest)]);
+        assert_eq!(files.make_inputs(&spec, &listed, later()).unwrap().0.files, [("a.py".to_owned(), digest)]);
         write(&project.join("a.py"), "22");
         assert_eq!(files.digest(&project, "a.py"), Some(digest), "hashed once a run");
-        assert_eq!(files.take(&spec, &listed, later()), changed);
+        assert_eq!(files.make_inputs(&spec, &listed, later()), changed);
     }
 
     #[test]
@@ -404,7 +404,7 @@ mod tests {
         write(&project.join("package.json"), "{\"name\":\"n\",\"version\":\"3.0\"}");
         let packages = vec![package("3.0", "package.json"), package("2.0", "METADATA"), package("2.0", "METADATA")];
         let listed = ListedModules { packages, ..modules(&["a.py"]) };
-        let (taken, _) = ModuleFiles::default().take(&spec(&project, &[]), &listed, later()).unwrap();
+        let (taken, _) = ModuleFiles::default().make_inputs(&spec(&project, &[]), &listed, later()).unwrap();
         let named = [("n".to_owned(), "2.0".to_owned()), ("n (2)".to_owned(), "3.0".to_owned())];
         assert_eq!(taken.packages, named);
         let versions = ["METADATA", "package.json"].map(|path| ModuleFiles::default().package_version(&project, path));

@@ -160,7 +160,7 @@ pub fn made_output(
         Ok(split) => split,
         Err(fault) => return Ok(MadeOutput { fault: Some(fault), ..plain }),
     };
-    let (modules, sources) = match pipeline.module_files.take(spec, &listed, started) {
+    let (modules, sources) = match pipeline.module_files.make_inputs(spec, &listed, started) {
         Ok(taken) => taken,
         Err(fault @ ModuleFault::Changed(_)) => return Err(fault),
         Err(fault) => return Ok(MadeOutput { fault: Some(CompressFault::Modules(fault.to_string())), ..plain }),

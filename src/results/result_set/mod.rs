@@ -233,7 +233,7 @@ impl ResultSet {
         for row in rows {
             let row = row?;
             let row = row.borrow();
-            (if design.is_tested(row) { &mut gathered } else { &mut other }).take(&index, row)?;
+            (if design.is_tested(row) { &mut gathered } else { &mut other }).add(&index, row)?;
         }
         let gathered = gathered.sorted();
         for (at, (probe, facts)) in probes.iter_mut().zip(&gathered.facts).enumerate() {
@@ -370,7 +370,7 @@ impl RowTotals {
         self.answers.reserve_exact(grades / of_one_answer.max(1));
     }
 
-    fn take<T>(&mut self, index: &DesignIndex<'_>, row: &Row<T>) -> Result<(), SetError> {
+    fn add<T>(&mut self, index: &DesignIndex<'_>, row: &Row<T>) -> Result<(), SetError> {
         let (at, judge) = index.place(row)?;
         self.grades.push(index.grade(at, judge, row));
         // the grades of an answer mostly follow one another, and all of them say the same about it
