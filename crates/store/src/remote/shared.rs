@@ -38,11 +38,11 @@ use base::{locale::word, say};
 /// Entries wait this long, or until there is a pack's worth of them, before they are uploaded.
 const UPLOAD_EVERY: Duration = Duration::from_secs(30);
 
-/// Requests for entries that are under way at once.
-const PULLS: usize = 8;
+/// The most requests for entries that are under way at once.
+const MOST_PULLS: usize = 8;
 
-/// After this many entries of a pack were wanted, all of it is read.
-const FEW: usize = 8;
+/// The most entries of a pack that are read one by one: if more are wanted, all of the pack is read.
+const MOST_SINGLE: usize = 8;
 
 /// The remote of a run, connected to the local cache.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ impl SharedCache {
 
     /// Connects to any place for objects.
     pub(super) fn with_remote(remote: Box<dyn Remote>, settings: RemoteSettings) -> SharedCache {
-        let (url, slots) = (settings.url.to_string(), RequestSlots::new(PULLS));
+        let (url, slots) = (settings.url.to_string(), RequestSlots::new(MOST_PULLS));
         SharedCache { settings, url, remote, slots, started: Instant::now(), state: Mutex::default() }
     }
 
@@ -183,7 +183,7 @@ impl SharedCache {
     /// `then` as above.
     pub(super) async fn pull_within(&self, patience: Duration, then: &str, store: &Store, key: ActionKey) {
         if let Some(at) = self.location(&key) {
-            self.state().packs.entry(at.pack).or_default().pulled = FEW;
+            self.state().packs.entry(at.pack).or_default().pulled = MOST_SINGLE;
         }
         let pulled = match tokio::time::timeout(patience, self.pull(store, key)).await {
             Ok(pulled) => pulled.map_err(|error| self.failed(error.to_string())),
@@ -272,7 +272,7 @@ impl SharedCache {
         // Another pull may have read all of the pack meanwhile.
         wanted.retain(|at| store.find_usable(&ActionKey(at.item.key)).is_none());
         pulls.pulled += wanted.len();
-        if pulls.pulled <= FEW || pulls.is_whole || wanted.is_empty() {
+        if pulls.pulled <= MOST_SINGLE || pulls.is_whole || wanted.is_empty() {
             return wanted;
         }
         pulls.is_whole = true;
@@ -284,7 +284,8 @@ impl SharedCache {
 
     /// Reads items that are close together in a pack.
     async fn pull_range(&self, store: &Store, index: &RemoteIndex, items: &[ItemLocation]) -> Result<(), CacheError> {
-        const AT_ONCE: usize = 64;
+        /// Entries that are added before other tasks get their turn.
+        const PER_TURN: usize = 64;
         let (Some(first), Some(last)) = (items.first(), items.last()) else { return Ok(()) };
         let Some(pack) = index.packs.get(first.pack) else { return Ok(()) };
         let range = first.item.offset..last.item.end();
@@ -300,7 +301,7 @@ impl SharedCache {
                 return Ok(());
             }
         };
-        for some in items.chunks(AT_ONCE) {
+        for some in items.chunks(PER_TURN) {
             for at in some {
                 self.add(store, index, *at, &bytes, range.start)?;
             }
@@ -371,7 +372,7 @@ impl SharedCache {
             let object = object_of(&index.packs.get(place)?.name);
             Some(async move { (place, self.remote.read(&object, None).await, items) })
         });
-        let mut replies = futures::stream::iter(requests).buffer_unordered(PULLS);
+        let mut replies = futures::stream::iter(requests).buffer_unordered(MOST_PULLS);
         while let Some((place, reply, mut items)) = replies.next().await {
             items.sort_unstable_by_key(|at| at.item.offset);
             let bytes = match reply {
@@ -392,11 +393,12 @@ impl SharedCache {
 
     /// Notes an entry that a result needs: it is uploaded if it was made here and the remote does not have it.
     pub fn note(&self, key: ActionKey) {
-        const ABOUT: u64 = 4 << 10;
+        /// Bytes assumed of an entry that waits.
+        const ASSUMED_BYTES: u64 = 4 << 10;
         let mut state = self.state();
         let is_there = state.index.as_ref().is_some_and(|index| index.has(&key.0));
         if self.is_written() && !is_there && state.waiting.insert(key) {
-            state.waiting_bytes += ABOUT;
+            state.waiting_bytes += ASSUMED_BYTES;
         }
     }
 
