@@ -4,7 +4,7 @@
 //! sleeps. `docs/limits.md` explains the control law and has measured results.
 //!
 //! 1. *Start*: the rate doubles every round trip. The first refusal slows it to one request at a time. Most refusals are
-//!    noise, unless the next requests are refused too. If nothing at all was accepted, the start begins anew after it.
+//!    noise, unless the next requests are refused too. A start in which nothing was accepted is repeated.
 //! 2. *Hold*: the level is the amount accepted in the second before the limit showed. No second gets more than that;
 //!    refused requests count too if the provider turns out to count them.
 //! 3. *Raise* after a while without refusals. More refusals than the noise explains take the raise back.
@@ -62,9 +62,9 @@ pub(crate) struct RateEstimator {
     expected: f64,
 
     probe: Option<Probe>,
-    row: RefusedRow,
+    streak: RefusalStreak,
     blocked_until: Seconds,
-    /// When the last row of refusals began that showed a used-up limit.
+    /// When the last streak of refusals began that showed a used-up limit.
     used_up_at: Option<Seconds>,
     /// The amount accepted since then.
     accepted_since: f64,
@@ -80,10 +80,11 @@ pub(crate) struct RateEstimator {
     /// A level turned out too high. Others may use the limit, and may later leave more of it.
     may_be_shared: bool,
     last_sent: Option<Seconds>,
-    /// From a request to its refusal, and to its reply.
+    /// From a request to its refusal, smoothed; `None` before the first.
     round_trip: Option<Seconds>,
+    /// From a request to its reply, smoothed.
     latency: Seconds,
-    /// The mean amount of a request.
+    /// The mean amount of a request, smoothed.
     mean: f64,
     pacer: Pacer,
 }
@@ -120,7 +121,7 @@ impl RateEstimator {
         (self.phase != Phase::Start).then_some(self.level)
     }
 
-    /// Whether refusals hold all requests back.
+    /// How long refusals still hold all requests back; `None` if they do not.
     pub(crate) fn blocked(&self, now: Seconds) -> Option<Seconds> {
         (now < self.blocked_until).then_some(self.blocked_until - now)
     }
@@ -169,7 +170,7 @@ impl RateEstimator {
         let answered = 1.25 * self.round_trip.unwrap_or_default();
         match self.probe {
             // A refusal would have come by now.
-            Some(Probe::Sent(_, at)) if now >= at + answered => (self.probe, self.row.count) = (None, 0),
+            Some(Probe::Sent(_, at)) if now >= at + answered => (self.probe, self.streak.count) = (None, 0),
             Some(Probe::Sent(_, at)) => return due.max(at + answered),
             Some(Probe::Due(at)) => due = due.max(at),
             None => {}
@@ -292,7 +293,7 @@ impl RateEstimator {
             return self.refused_in_start(id, now - sent.at, now);
         }
         self.refused_probe(id, now, asked);
-        if self.row.count >= NOTHING_LEFT {
+        if self.streak.count >= NOTHING_LEFT {
             return;
         }
         // Without noise, refusals that come together have one cause.
@@ -349,20 +350,20 @@ impl RateEstimator {
     fn refused_probe(&mut self, id: u64, now: Seconds, asked: Option<Seconds>) {
         match self.probe {
             Some(Probe::Sent(probe, _)) if id >= probe => {
-                self.row.count += 1;
-                let round_trips = f64::from(1_u32 << self.row.count.min(10));
+                self.streak.count += 1;
+                let round_trips = f64::from(1_u32 << self.streak.count.min(10));
                 self.probe = Some(Probe::Due(now + self.round_trip.unwrap_or_default() * round_trips));
             }
             None if id >= self.wave && self.noise == 0.0 => {
                 self.probe = Some(Probe::Due(now));
-                self.row = RefusedRow { count: 1, began: now, level: self.level };
+                self.streak = RefusalStreak { count: 1, began: now, level: self.level };
             }
             _ => {}
         }
-        if self.row.count >= NOTHING_LEFT {
-            let lasted = now - self.row.began;
+        if self.streak.count >= NOTHING_LEFT {
+            let lasted = now - self.streak.began;
             let wait = asked.filter(|asked| *asked > 0.0).unwrap_or((lasted / 4.0).clamp(0.25, 30.0));
-            if lasted + wait >= LONG_WAIT && self.used_up_at != Some(self.row.began) {
+            if lasted + wait >= LONG_WAIT && self.used_up_at != Some(self.streak.began) {
                 self.used_up(now);
             }
             self.blocked_until = self.blocked_until.max(now + wait * 1.005 + 0.002);
@@ -373,9 +374,9 @@ impl RateEstimator {
     /// the amount that was accepted since the time before, spread evenly.
     fn used_up(&mut self, now: Seconds) {
         let accepted = std::mem::take(&mut self.accepted_since);
-        let before = self.used_up_at.replace(self.row.began);
-        let per_second = before.map(|before| accepted / (self.row.began - before).max(WINDOW));
-        self.set_level(per_second.map_or(self.row.level, |per_second| per_second.min(self.row.level)));
+        let before = self.used_up_at.replace(self.streak.began);
+        let per_second = before.map(|before| accepted / (self.streak.began - before).max(WINDOW));
+        self.set_level(per_second.map_or(self.streak.level, |per_second| per_second.min(self.streak.level)));
         self.enter(Phase::Hold, now);
     }
 
@@ -471,8 +472,7 @@ impl RateEstimator {
     }
 
     /// Judges whether a lower level ended the refusals. If it only made them fewer, it is still too high. If it changed
-    /// nothing, the lowest tested level tells whether they are noise. The level before all tests is remembered in case they
-    /// are.
+    /// nothing, the lowest tested level tells whether they are noise; if so, the level before all tests is restored.
     fn judge_lowered(&mut self, now: Seconds) {
         let Phase::Lowered { before, target, share } = self.phase else { return };
         let (seen, lowest) = (self.tally.share(), before * LOWEST_TESTED);
@@ -493,7 +493,7 @@ impl RateEstimator {
         }
     }
 
-    /// Forgets what refusals showed while nothing was accepted, which was no rate.
+    /// Forgets what refusals showed while nothing was accepted: they say nothing about the rate.
     fn start_again(&mut self, now: Seconds) {
         let new = RateEstimator::new(self.first_rate, self.may_be_noise);
         let RateEstimator { history, pacer, next_id, mean, round_trip, latency, last_sent, .. } = std::mem::take(self);
@@ -502,7 +502,7 @@ impl RateEstimator {
         self.enter(Phase::Start, now);
     }
 
-    /// Continues the start above the first level, which was no limit.
+    /// Continues the start above the first level, which turned out not to be a limit.
     fn restart(&mut self, now: Seconds) {
         (self.phase, self.is_provisional, self.restarts) = (Phase::Start, false, self.restarts + 1);
         (self.start_rate, self.start_rate_at) = (2.0 * self.level, Some(now));

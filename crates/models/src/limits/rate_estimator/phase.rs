@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use super::pacer::Seconds;
 
-/// The rate of the first requests, per second. A faster start would send more in vain to a provider that accepts a few
-/// requests a second; a slower one costs short runs more than a round trip.
+/// The rate of the first requests, per second. A faster start would have more requests refused by a provider that
+/// accepts a few of them a second; a slower one costs short runs more than a round trip.
 pub(super) const START_RATE: f64 = 64.0;
 /// The least and the most time in which the rate of the start doubles. Between these bounds it takes one round trip.
 pub(super) const DOUBLING: (Seconds, Seconds) = (0.01, 0.1);
@@ -27,8 +27,8 @@ pub(super) const RESTARTS: u32 = 3;
 /// raise causes are theirs, and among fewer requests there may be none of ours.
 pub(super) const TRIED_BEFORE_RESTART: u32 = 20;
 
-/// If everything was refused for this long, the first request that is accepted begins the start anew. Within less time, others
-/// may have taken a limit that they share with us.
+/// If everything was refused for this long, the first request that is accepted repeats the start. In a shorter time, others
+/// may have used up a limit that they share with us.
 pub(super) const OUTAGE: Seconds = 0.8;
 
 /// No more than the level is sent in this time, with a margin for the jitter of the network.
@@ -86,7 +86,7 @@ pub(super) const TESTED: f64 = 0.93;
 /// Refusals are noise only if they persist at this part of the level: where others use the limit, a smaller cut takes too
 /// little off the rate of all to end the refusals.
 pub(super) const LOWEST_TESTED: f64 = 0.75;
-/// A larger share of refusals is no noise.
+/// A larger share of refusals is not noise.
 pub(super) const MOST_NOISE: f64 = 0.08;
 /// The number of last requests of which the refused share is looked at.
 pub(super) const LAST: usize = 12;
@@ -181,9 +181,9 @@ pub(super) enum Probe {
 
 /// Refused probes without an accepted one between them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RefusedRow {
+pub(super) struct RefusalStreak {
     pub count: u32,
     pub began: Seconds,
-    /// The level before the row.
+    /// The level before the streak.
     pub level: f64,
 }
