@@ -21,11 +21,11 @@ use super::project::{
     commit_of, open_project, open_snapshot, open_store, open_with_store, paths_of_project, report_notices, stage_models,
 };
 use super::publish::{PublishedResults, gather, publish, return_freed};
+use super::published_files::{PublishedFiles, made_files, source_of_files};
 use super::recorder::{Recorder, RunCounts};
 use super::regrade::Regrader;
 use super::remote::{connect_remote, note_origins, remote_use, report_changed_outputs, trusted_keys};
 use super::request::{Baseline, Request};
-use super::takeover::{PublishedFiles, made_files, source_of_files};
 use crate::entries::Refresh;
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{CostEstimate, reachable, selftest_actions};

@@ -25,12 +25,12 @@ mod part;
 mod parts_remote;
 mod project;
 mod publish;
+mod published_files;
 mod recorder;
 mod regrade;
 mod remote;
 mod request;
 mod rows;
-mod takeover;
 
 pub use comparison::{ComparedSets, compare_sides, find_baseline, text_edits_in};
 pub use comparison_page::comparison_page;

@@ -97,7 +97,7 @@ pub struct Manifest {
     /// Up to format 3: the keys of the actions that the result was made from, including those of judges' self-tests.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub keys: BTreeSet<ActionKey>,
-    /// The other files, which a run with the same rows can take over; `None` if they cannot be taken over.
+    /// The other files, which a run with the same rows can keep; `None` if they cannot be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<MadeFiles>,
     /// The part of the matrix that it has; `None` if it has all of it.

@@ -1,5 +1,4 @@
-//! The take-over of files: if a run would write the same files that the published set of its label has, only the
-//! manifest is written.
+//! The published files of a label. If a run would write the same files again, it keeps them and writes only the manifest.
 //!
 //! Whether the files would be the same follows from the manifest and from the digests of the rows of all contexts,
 //! because the files are made only from these. Files that were edited or removed are written again. So are the files of
@@ -11,7 +10,7 @@ use crate::report::REPORTS;
 use crate::results::{LabelWriter, MadeFiles, Manifest, Outcome, ResultsFolder, Summary, names};
 use base::files::read_text;
 
-/// The published set of a label, whose files a run may take over.
+/// The published set of a label, whose files a run may keep.
 pub(super) struct PublishedFiles {
     folder: ResultsFolder,
     manifest: Manifest,
