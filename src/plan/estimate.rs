@@ -37,6 +37,10 @@ const LIKELY_UNSEEN: (f64, f64) = (0.5, 3.0);
 const LIKELY_DEVIATIONS: f64 = 1.645;
 /// Seconds assumed of a call to a model that was never asked.
 pub const USUAL_LATENCY: f64 = 4.0;
+/// Input tokens assumed of a call where neither its texts nor earlier calls are known.
+const USUAL_INPUT: f64 = 1000.0;
+/// Bytes assumed of a token in the text around the values of a prompt.
+const BYTES_PER_TOKEN: f64 = 4.0;
 /// Sums of fractions may come out below a whole number.
 const ROUNDING: f64 = 1e-9;
 /// Entries looked at to learn what a stage's replies are like.
@@ -113,7 +117,7 @@ pub(super) struct Estimator<'w, L> {
     past: Option<PastCalls>,
     /// The fraction of a later step of open-book answers that is expected and not added yet.
     steps_due: f64,
-    /// What each provider has to do live, by provider and stage.
+    /// The calls that are sent live, by provider and stage.
     loads: BTreeMap<(String, StageName), (ProviderSpec, CallSums)>,
     /// Compressions that wait for each other, at most.
     longest_chain: f64,
@@ -222,7 +226,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         let limit = model.settings.max_output_tokens;
         let longest = longest_reply(model.provider.dialect, &model.reference.model, limit);
         let output = seen.map_or(usual_output(stage), |seen| seen.output / seen.calls).min(longest.0 as f64);
-        let input = input.or(seen.map(|seen| seen.input / seen.calls)).unwrap_or(1000.0);
+        let input = input.or(seen.map(|seen| seen.input / seen.calls)).unwrap_or(USUAL_INPUT);
         // The self-test of a judge is not batched.
         let lane = match model.lane {
             Lane::Batch if stage == StageName::Selftest => Lane::Live,
@@ -279,7 +283,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         }
     }
 
-    /// Adds what a provider has to do live. `seen` are earlier calls of the stage to the model.
+    /// Adds calls that are sent live. `seen` are earlier calls of the stage to the model.
     fn add_load(&mut self, stage: StageName, model: &ModelUse, seen: Option<CallSums>, calls: CallSums) {
         let latency = seen.map(|seen| seen.seconds / seen.calls).or_else(|| self.latency_elsewhere(&model.reference));
         self.assumes_latency |= latency.is_none() && calls.calls > 0.0;
@@ -290,7 +294,8 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         load.add(&CallSums { seconds, ..calls });
     }
 
-    /// Providers work side by side: the slowest one decides, or the longest sequence of calls that wait for each other.
+    /// Sums everything up. Providers work side by side, so the time is that of the slowest one, or of the longest sequence of
+    /// calls that wait for each other.
     pub(super) fn finish(self) -> Estimates {
         let mut providers: BTreeMap<&str, (&ProviderSpec, CallSums)> = BTreeMap::new();
         let mut durations: BTreeMap<StageName, StageDuration> = BTreeMap::new();
@@ -361,7 +366,7 @@ impl<'w, L: Lookup> Estimator<'w, L> {
         for turn in &request.turns {
             match turn {
                 RequestTurn::Text(_, prompt) => {
-                    total += prompt.literal_len() as f64 / 4.0;
+                    total += prompt.literal_len() as f64 / BYTES_PER_TOKEN;
                     for (_, value) in prompt.used() {
                         total += self.value_tokens(value)?;
                     }
@@ -390,7 +395,9 @@ impl<'w, L: Lookup> Estimator<'w, L> {
     /// The input of a call below a stale action. What a rule keeps is known, from the cache or from the transcript, so it
     /// says more than earlier calls; else earlier calls of the stage do.
     fn blocked_input(&mut self, stage: StageName, action: &Action, model: &ModelUse) -> f64 {
+        /// Tokens assumed of a question with its instructions.
         const QUESTION: f64 = 300.0;
+        /// Tokens assumed of a judge's request without a context.
         const GRADING: f64 = 1500.0;
         let task = &action.task;
         let is_rule = task.method(self.pipeline).is_some_and(|method| matches!(method.strategy, Strategy::Rule(_)));
