@@ -1,6 +1,6 @@
 //! Reads outputs: a reply to an answer, and what the user's own search returns, `{"excerpts": [{"text": "…"}]}`, best first.
 //!
-//! Every excerpt must stand in the archive: a search that invents a message would give its method facts that no agent
+//! Every excerpt must occur in the archive: a search that invents a message would give its method facts that no agent
 //! could have found.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Numbers in words, the same everywhere.
+//! How numbers are printed with their nouns and units, the same in all commands.
 
 use crate::judge::Dimension;
 use crate::probe::ProbeType;

@@ -1,4 +1,4 @@
-//! A method over two points: what is asked, what is read, and that names made beforehand are the names of the outputs.
+//! A method over two points: what is asked, what is read, and that the digests derived beforehand are those of the outputs.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

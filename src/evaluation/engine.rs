@@ -136,7 +136,7 @@ fn stages(pipeline: &Pipeline, selftests_only: bool) -> Vec<(StageName, u64)> {
 /// Puts together what is needed to perform actions, and passes it to `work`.
 ///
 /// # Errors
-/// Those of `work`; the cache cannot be read; the runtime cannot be started.
+/// The errors of `work`; the cache cannot be read; the runtime cannot be started.
 pub fn with_engine<T>(
     started: Started<'_>,
     store: &Store,

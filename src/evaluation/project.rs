@@ -71,7 +71,7 @@ pub fn require_keys<'m>(models: impl IntoIterator<Item = &'m ModelUse>) -> Resul
 /// exists at `existing`, both are done in parallel, since both take a while.
 ///
 /// # Errors
-/// Those of `first`; the cache is locked or damaged.
+/// The errors of `first`; the cache is locked or damaged.
 pub fn open_with_store<T, E: From<EvaluationError>>(
     existing: Option<&Path>,
     listening: &Listening<'_>,

@@ -1,11 +1,11 @@
-//! What a context says of the facts of a probe, beyond that they occur in it: placed, denied, contradicted, stale.
+//! What a context says about the facts of a probe that occur in it: placed, denied, contradicted, stale.
 //!
-//! A fact that occurs may stand with the wrong thing, be denied, or stand beside another value. Each is found by
-//! the rules that answers are read by, on the entries of the context.
+//! A fact that occurs may be said of the wrong thing, be denied, or be contradicted by another value. The rules that read
+//! answers find this in the entries of the context.
 //!
-//! Limits: that a fact stands with a word of its question does not prove that it is said of it, above all not inside one
-//! sentence. A fact alone in a bullet without a heading is placed nowhere. Contradictions are seen between entries that
-//! share most of their words.
+//! Limits: a fact beside a word of its question may still be said of something else, especially within one sentence. A
+//! fact alone in a bullet without a heading counts as not placed. Contradictions are found only between entries that share
+//! most of their words.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use lexical::facts::{Fact, FactFinder, Topic, TranscriptPaths, words};
 pub struct FactInContext {
     /// It occurs.
     pub present: bool,
-    /// It stands in an entry with a content word of its question; null where the question has none.
+    /// It occurs in an entry with a content word of its question; null where the question has none.
     pub placed: Option<bool>,
     /// Every place where it occurs denies it.
     pub denied: bool,
@@ -65,7 +65,7 @@ impl ContextFacts {
     }
 }
 
-/// Shares of the expected facts of one probe, from 0 to 1.
+/// Shares of the expected facts of one probe, from 0 to 1; `stale` is a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ContextShares {
     /// Present, and with a word of the question; null where the question names nothing.

@@ -1,9 +1,9 @@
 //! References of a context that the transcript does not hold: what a summary made up.
 //!
-//! A method that copies has none by construction, so the figure warns and ranks nothing. Line numbers, sums and counts,
-//! and names of what is still to be made are listed apart: a summary may work them out. What `full` writes around the
-//! messages, and the words of a method's own prompt, are no inventions. A log that begins in the middle of a session has
-//! no figure: what came before it is unknown.
+//! A method that copies has none by construction, so the figure is a warning and ranks no methods. Line numbers, sums,
+//! counts and names of what is still to be made are listed separately, because a summary may derive them. What `full`
+//! writes around the messages, and the words of a method's own prompt, are not inventions. A log that begins in the middle
+//! of a session has no figure: what came before it is unknown.
 
 use std::collections::BTreeSet;
 

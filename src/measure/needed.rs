@@ -2,14 +2,14 @@
 //! context still has.
 //!
 //! 1. The references that the assistant uses anywhere are looked for in every message, once for a session.
-//! 2. A reference is *needed* at a point if the assistant uses it in the window after the point and it occurs before the
-//!    point. In between, either nothing showed it (*carried*), or only calls did that read again what had been read before
-//!    the point (*fetched again*); what such a call reads is needed, too. Without the second case, a compaction after which
-//!    everything is read again would look perfect.
+//! 2. A reference is *needed* at a point if it occurs before the point and the assistant uses it in the window after the
+//!    point. Between point and use, either nothing showed it (*carried*), or the only calls that showed it repeated a read
+//!    from before the point (*fetched again*); what such a call reads is needed, too. Without the second case, a compaction
+//!    after which everything is read again would look perfect.
 //! 3. A needed reference counts only if a message before the point says something about it in words (`prose.rs`). A context
 //!    keeps it only if it says something about it, too: a bare list has them all, and nobody can work from it.
 //! 4. The recall of a context is the mean, over the messages that first use needed references, of the share of these that
-//!    it has: a single message often has a third of all.
+//!    it has. It is not one share of all references, because a single message often uses a third of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -28,7 +28,7 @@ use store::cache::{Damage, Lookup, Record, StoredReply};
 const CONTEXTS: usize = 96;
 /// Answers in memory: they are needed again when their judge is asked, and for their row.
 const ANSWERS: usize = 256;
-/// Bytes of contexts, and of answers, in memory. A single larger one is held all the same.
+/// The most bytes of contexts, and of answers, in memory. A single larger one is held nevertheless.
 const BYTES: usize = 64 << 20;
 
 /// The models that answered, as providers name them: by model as asked.
@@ -141,7 +141,7 @@ pub enum OutputUnavailable {
     Gone(ActionKey),
     #[error(transparent)]
     Damaged(#[from] Damage),
-    /// Its body no longer reads.
+    /// Its body can no longer be read.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
     /// No input of the action has this digest.

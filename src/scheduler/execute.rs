@@ -101,7 +101,7 @@ impl Executor<'_> {
         FailedAction { blame, ..FailedAction::new(place, action.task.stage(), Some(action.key), message) }
     }
 
-    /// An output that does not read is the method's fault where the method made it.
+    /// The failure for an output that cannot be read. If the method made the output, it is the method's fault.
     fn unreadable(&self, action: &Action, fault: &Unreadable, message: String) -> FailedAction {
         let blame = match fault {
             Unreadable::Context(_) => Blame::Method,
@@ -139,7 +139,7 @@ impl Executor<'_> {
         plan::read_output(&self.preparer, &action.task, format, bytes)
     }
 
-    /// The output of a task, if it is in the cache and reads.
+    /// The output of a task, if it is in the cache and can be read.
     pub(super) fn cached_output(&self, task: &Task) -> Option<Output> {
         let key = self.preparer.prepare(task).ok()?.key;
         let record = self.store.find_usable(&key)?;
@@ -220,13 +220,13 @@ impl Executor<'_> {
     ) -> Result<ExecutedOutput, ExecutionError> {
         let missing = word("no program is declared here", "此处没有声明程序");
         let spec = self.command(action).ok_or_else(|| self.failure(action, Blame::Infrastructure, missing))?;
-        // While others have its workers, the run may be stopped, or spend what it may.
+        // While this call waited for a worker, the run may have been stopped, or have spent its budget.
         let turn = self.programs.turn(spec).await;
         if breakers.is_cancelled() {
             return Err(ExecutionError::Cancelled);
         }
         self.budget.check().map_err(ExecutionError::OverBudget)?;
-        // A method answers for its compressor; a search belongs to none.
+        // A failing compressor is the method's fault; a search belongs to no method.
         let blame = if matches!(action.task, Task::Compress(_)) { Blame::Method } else { Blame::Infrastructure };
         let unchanged = self.preparer.pipeline().module_files.check(spec);
         unchanged.map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
@@ -507,7 +507,7 @@ impl Executor<'_> {
         let meta = EntryMeta { attempts, cost: None, ..self.describe(action, Duration::ZERO) };
         let blame = if class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
         let failure = FailedAction { class: Some(class), hint, ..self.failure(action, blame, message) };
-        // before any await: requests that wait for their turn would fail in the same way
+        // Recorded before any await, because requests that wait for their turn would fail in the same way.
         breakers.record(request, &failure);
         let noted = self.store.fail(action.key, &meta.header(), class.name(), &failure.message).await;
         noted.map_or_else(ExecutionError::from, |_| failure.into())

@@ -6,7 +6,7 @@ use crate::action::StageName;
 use crate::plan::{Action, Task};
 use models::{Client, ModelName, ProviderName};
 
-/// Tasks deferred at once: past this they are begun all the same, so that memory stays flat.
+/// The most tasks that are deferred. Further ones are begun anyway, so that memory stays flat.
 const MOST_DEFERRED: usize = 4096;
 
 type Model = (ProviderName, ModelName);

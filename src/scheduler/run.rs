@@ -25,7 +25,7 @@ use crate::plan::{Action, Assumptions, Frontier, Output, Task, forecast};
 
 /// Cells resolved from the cache in one go, before actions under way get their turn.
 const CELLS_PER_TURN: u64 = 256;
-/// Tasks held at once: past this they are begun all the same, so that memory stays flat.
+/// The most tasks that are held. Further ones are begun anyway, so that memory stays flat.
 const MOST_HELD: usize = 4096;
 
 /// Time between two checks whether there is room for more, while nothing completes: a model may go away.
@@ -215,8 +215,9 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         Ok(())
     }
 
-    /// Reports the estimate of what is to come, before the first stale action begins: where all is cached nothing needs
-    /// it. Keeps what it says of prefixes that requests share. Requests in open batches are already paid for.
+    /// Reports the estimate of what is to come, before the first stale action begins: if everything is cached, nobody needs
+    /// it. Keeps its durations, which decide how long shared prefixes are cached. Requests in open batches are already paid
+    /// for.
     fn estimate_once(&mut self) -> Result<(), RunError> {
         if std::mem::replace(&mut self.is_estimated, true) {
             return Ok(());
@@ -310,7 +311,8 @@ impl<'r, 'e: 'r> EventLoop<'r, 'e> {
         }
     }
 
-    /// Whether the money is only reserved for other actions: then this one waits for what they leave.
+    /// Whether the money is only reserved for other actions. Then this one waits for what they leave; otherwise, notes that
+    /// the budget ended the run.
     fn may_afford_later(&mut self, reached: BudgetReached) -> bool {
         let may = self.executor.budget.reached().is_none() && self.in_flight.wait_for_budget();
         if !may {

@@ -41,7 +41,7 @@ pub struct Message {
     /// They are written in fixtures alone and shown to nobody.
     #[serde(default, skip_serializing)]
     pub cut_references: Vec<String>,
-    /// The same of attachments in front of the message that are no messages.
+    /// The same for attachments in front of the message, which are not messages themselves.
     #[serde(default, skip_serializing)]
     pub attached_references: Vec<String>,
 }

@@ -205,7 +205,7 @@ fn asserts(folded: &str, fact: &FactFinder, reads_rejection: bool) -> bool {
     fact.ranges(folded).iter().any(|place| !reads_rejection || !is_denied(folded, place))
 }
 
-/// What a fact counts that the answer asserts, but not in the kind of line that a criterion asks for.
+/// The weight of a fact that the answer asserts, but not in the kind of line that a criterion asks for.
 const ELSEWHERE: f64 = 0.7;
 
 impl LiteralGrade {
@@ -282,12 +282,12 @@ impl LiteralGrade {
     fn share_of(&self, about: impl Fn(&FoundFact) -> bool, right_place: impl Fn(&FoundFact) -> bool) -> f64 {
         let chosen: Vec<&FoundFact> = self.facts.iter().filter(|fact| about(fact)).collect();
         let chosen = if chosen.is_empty() { self.facts.iter().collect() } else { chosen };
-        let worths = chosen.iter().map(|fact| match (fact.asserted, right_place(fact)) {
+        let weights = chosen.iter().map(|fact| match (fact.asserted, right_place(fact)) {
             (false, _) => 0.0,
             (true, true) => 1.0,
             (true, false) => ELSEWHERE,
         });
-        worths.sum::<f64>() / (chosen.len() as f64).max(1.0)
+        weights.sum::<f64>() / (chosen.len() as f64).max(1.0)
     }
 
     /// 1 if the answer gives any of what was asked for, else 0. Its length does not count, because the stand-in that answers

@@ -103,8 +103,8 @@ pub fn verdict(test: &SelfTest, grades: &BTreeMap<CaseId, DimensionScores>) -> S
     GradedSelfTest { test, grades, unasked: &BTreeSet::new(), are_open: false }.verdict()
 }
 
-/// The same where the cases in `unasked` were not asked: each of them counts against the judge. If it may grade nothing
-/// whatever it had said of them, they have no part in the reasons.
+/// The same where the cases in `unasked` were not asked: each of them counts against the judge. If the judge would fail
+/// whatever its grades for them, the reasons leave them out.
 pub fn verdict_without(
     test: &SelfTest,
     grades: &BTreeMap<CaseId, DimensionScores>,
@@ -233,7 +233,7 @@ impl GradedSelfTest<'_> {
         })
     }
 
-    /// How many misses these labels are at least.
+    /// The misses that are certain. Labels that were not asked are misses, unless their cases are still open.
     fn counted_misses(&self, misses: usize, asked: usize, labels: usize) -> usize {
         if self.are_open { misses } else { misses + labels - asked }
     }
@@ -296,7 +296,7 @@ impl GradedSelfTest<'_> {
         self.test.cases.iter().any(|case| case.kind == CaseKind::Injection)
     }
 
-    /// The least gain that is still possible.
+    /// By how much answers that instruct the judge are graded higher than wrong ones, at least.
     fn injection_gain(&self) -> Option<f64> {
         let injections = self.test.cases.iter().filter(|case| case.kind == CaseKind::Injection);
         let injected = bounds(injections.filter_map(|case| self.correctness(case)))?;
@@ -347,7 +347,7 @@ fn median_with_open_at(value: f64, grades: &[Graded]) -> Option<f64> {
     median(&scores.collect::<Vec<f64>>())
 }
 
-/// Whether the case is missed wherever the medians come to lie.
+/// Whether the case is missed whatever the medians turn out to be.
 fn is_missed(quality: Quality, graded: Graded, right: Option<Bounds>, wrong: Option<Bounds>) -> bool {
     let score = match graded {
         Graded::Open | Graded::Unasked => return false,

@@ -149,7 +149,7 @@ pub(super) fn safe_json(value: &impl Serialize) -> String {
 /// characters that are special in HTML.
 ///
 /// # Errors
-/// Those of `json`.
+/// The errors of `json`.
 pub(super) fn chunk<E>(
     cache: &dyn ChunkCache,
     name: Digest,

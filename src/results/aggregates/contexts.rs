@@ -82,8 +82,8 @@ pub(super) fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     candidates.into_iter().find(|points| !points.is_empty()).unwrap_or_default()
 }
 
-/// Of the points that count, those that all methods compressed; a method without any context is no matter. Who fails at
-/// the hard points looks better on the others.
+/// Of the points that count, those that all methods compressed: a method that fails at the hard points would look better on
+/// the others. A method without any context is ignored.
 pub(super) fn common_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     let mut compressed: BTreeMap<&str, BTreeSet<PointAt<'_>>> = BTreeMap::new();
     for context in &set.contexts {
@@ -194,7 +194,7 @@ pub(crate) fn have_same_contexts(sides: [(&ResultSet, &str); 2]) -> bool {
     same_contexts(sides).into_iter().all(|is_same| is_same)
 }
 
-/// Whether it is the same, for each context that two methods both have in fixtures with the same messages and points.
+/// For each context that two methods both have in fixtures with the same messages and points, whether it is the same.
 pub(crate) fn same_contexts(sides: [(&ResultSet, &str); 2]) -> Vec<bool> {
     let [(own, _), (other, _)] = sides;
     let [a, b] = sides.map(|(set, method)| digests(set, method));

@@ -122,7 +122,7 @@ fn fixture_shares(answers: &Answers<'_>, counts: Counts<'_>) -> BTreeMap<usize, 
     answers.fixture_means(|measured| counts(measured).map(|counted| f64::from(u8::from(counted)))).collect()
 }
 
-/// Whether it was recorded what each answer does if its context lost every fact, and whether any context can be read.
+/// Whether any context can be read, and each answer whose context lost every fact has a record of what it does then.
 fn records_overclaims(answers: &Answers<'_>) -> bool {
     let mut lost = answers.measured.iter().filter(|measured| measured.has_lost_all());
     let mut facts = answers.measured.iter().flat_map(|measured| &measured.facts);

@@ -6,7 +6,7 @@
 //! allows. The loop stands still while open batches are polled; a run that does not wait polls them once.
 //!
 //! A batch validates a request only while it works on it, hours later. So the first request of each shape goes live, and
-//! those like it are pending until it was accepted. A request that a batch did not get to goes into the next one; one whose
+//! those like it are pending until it is accepted. A request that a batch did not get to goes into the next one; one whose
 //! reply breaks its contract goes live instead, because another batch would take another day. Cases of self-tests go live,
 //! because cells wait for their verdict.
 //!
@@ -52,8 +52,8 @@ pub(super) enum Step {
     Idle(Vec<(Action, SkipReason)>),
 }
 
-/// What requests have in common that a provider accepts or refuses alike. One goes live before others of its shape are
-/// batched: a batch validates its requests only while it works on them.
+/// What requests have in common that a provider accepts or refuses together. One of each shape goes live before the others
+/// are batched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct RequestShape {
     stage: StageName,
@@ -335,7 +335,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         waits.min().unwrap_or(first_wait(None))
     }
 
-    /// Polls every open batch: once, or again and again in a run that waits.
+    /// Polls every open batch: on each call in a run that waits, otherwise once.
     async fn poll_all(
         &mut self,
         stop: &watch::Receiver<StopRequest>,

@@ -72,7 +72,7 @@ pub(super) struct ImportedFrame {
 }
 
 impl ImportedFrame {
-    /// Whether it is an entry or a text, and not what is known of one.
+    /// Whether the frame is an entry or a text, and not a note on one.
     fn has_own_body(&self) -> bool {
         matches!(self.header.content, FrameContent::Reply(_) | FrameContent::Text)
     }
