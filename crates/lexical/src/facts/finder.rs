@@ -179,7 +179,7 @@ impl Needle {
 
     fn text(&self) -> &str {
         match self {
-            Needle::Text(words) => &words.text,
+            Needle::Text(text) => &text.text,
             Needle::Hash(hash) => &hash.0,
             Needle::Path(path) => path.whole.get(path.shortest..).unwrap_or(&path.whole),
         }
@@ -187,7 +187,7 @@ impl Needle {
 
     fn first(&self, folded: &str) -> Option<Range<usize>> {
         match self {
-            Needle::Text(words) => words.matches(folded).next(),
+            Needle::Text(text) => text.matches(folded).next(),
             Needle::Hash(hash) => hash.matches(folded).next(),
             Needle::Path(path) => path.matches(folded).next(),
         }
@@ -195,7 +195,7 @@ impl Needle {
 
     fn each(&self, folded: &str, mut visit: impl FnMut(Range<usize>)) {
         match self {
-            Needle::Text(words) => words.matches(folded).for_each(&mut visit),
+            Needle::Text(text) => text.matches(folded).for_each(&mut visit),
             Needle::Hash(hash) => hash.matches(folded).for_each(&mut visit),
             Needle::Path(path) => path.matches(folded).for_each(&mut visit),
         }
@@ -359,10 +359,9 @@ impl PathNeedle {
             let start = first + start_of_run(folded.get(first..at)?);
             let run = folded.get(start..end)?;
             // `\n` before a path may be an escape or a folder that begins with n.
-            let escapes = run.match_indices('\\').map(|(at, _)| at + 2);
-            let escapes =
-                escapes.filter(|behind| run.get(..*behind).is_some_and(is_escape)).map(|behind| start + behind);
-            let mut starts = [start].into_iter().chain(escapes);
+            let ends = run.match_indices('\\').map(|(backslash, _)| backslash + 2);
+            let escapes = ends.filter(|behind| run.get(..*behind).is_some_and(is_escape)).map(|behind| start + behind);
+            let mut starts = std::iter::once(start).chain(escapes);
             let start = starts.find(|start| folded.get(*start..end).is_some_and(|run| self.is_named_by(run)))?;
             (!name_goes_on(folded.get(end..)?)).then_some(start..end)
         })

@@ -491,9 +491,12 @@ fn drop_messages(fixture: &mut Fixture, report: &mut ScrubReport) {
     let mut open: VecDeque<String> = VecDeque::new();
     retain(fixture, |_, message| {
         if message.role == Role::Tool {
-            let at = open.iter().position(|id| message.tool_call_id.as_ref() == Some(id));
-            orphans += usize::from(at.is_none());
-            return at.map(|at| open.remove(at)).is_some();
+            let Some(at) = open.iter().position(|id| message.tool_call_id.as_ref() == Some(id)) else {
+                orphans += 1;
+                return false;
+            };
+            open.remove(at);
+            return true;
         }
         open = message.tool_calls.iter().map(|call| call.id.clone()).collect();
         let silent =
