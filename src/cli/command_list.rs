@@ -75,7 +75,7 @@ fn help_page(program: &Command) -> StyledStr {
 }
 
 /// The error for a command of an earlier version, with its replacement; `None` if these words never named one. `unknown`
-/// is the word that is no command.
+/// is the word that is not a command.
 pub(super) fn former_command(words: &[String], unknown: &str) -> Option<String> {
     let (former, successor) = FORMER.iter().find(|(former, _)| {
         let parts: Vec<&str> = former.split(' ').collect();

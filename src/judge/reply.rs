@@ -59,7 +59,7 @@ pub fn read_reply(text: &str, criteria: &[CriterionId]) -> Result<Vec<CriterionS
         let score = read_score(criterion, entry)?;
         match slot {
             None => *slot = Some(score),
-            // Small models repeat themselves; only what contradicts itself is no grade.
+            // Small models repeat themselves; only what contradicts itself is not a grade.
             Some(first) if first.points() == score.points() => {}
             Some(_) => return Err(ReplyFault::Contradicted(criterion.to_string())),
         }

@@ -109,7 +109,7 @@ impl DimensionScores {
     }
 }
 
-/// Rounding must not push a mean of scores off the scale; what is not finite is no score.
+/// Rounding must not push a mean of scores off the scale; what is not finite is not a score.
 fn clamped(mean: f64) -> Option<Score> {
     mean.is_finite().then(|| Score(mean.clamp(0.0, Score::MAX)))
 }

@@ -389,7 +389,7 @@ impl NeededAtPoint {
     }
 }
 
-/// The texts that are no references in this session, with what is recorded of a system prompt that was replaced.
+/// The texts that are not references in this session, with what is recorded of a system prompt that was replaced.
 fn noise_of(fixture: &Fixture) -> SessionNoise {
     let mut noise = SessionNoise::from_messages(&fixture.messages);
     let system = fixture.messages.first().filter(|message| message.role == Role::System);

@@ -48,7 +48,7 @@ struct ComparableValue {
     text: String,
 }
 
-/// The kinds of values that a probe asks for, and the values that are no news in an answer.
+/// The kinds of values that a probe asks for, and the values that are not new in an answer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownValues {
     kinds: BTreeSet<ValueKind>,
@@ -103,7 +103,7 @@ impl AnswerWhenLost {
     }
 }
 
-/// Where sentences end, and the marks of lists at the start of a line, whose numbers are no values.
+/// Where sentences end, and the marks of lists at the start of a line, whose numbers are not values.
 static SENTENCE_END: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?m)[.!?:](?:\s+|$)|[。！？：；]|\n+|^\s*(?:[-*•]|#{1,6}|\d{1,2}[.)])\s+")
         .expect("the pattern is part of the program and compiled by its tests")

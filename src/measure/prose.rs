@@ -32,7 +32,7 @@ pub struct ProseEntries(Vec<ProseEntry>);
 #[derive(Clone, Debug)]
 struct ProseEntry {
     folded: String,
-    /// Its references, folded: they are no prose.
+    /// Its references, folded: they are not prose.
     references: Vec<String>,
     /// The words of its references.
     reference_words: HashSet<String>,
@@ -80,7 +80,7 @@ impl ProseEntry {
         pieces(text).filter(|piece| !self.references.iter().any(|reference| reference.contains(piece.as_str())))
     }
 
-    /// The word itself, without the punctuation around it; `None` if it is no word of prose.
+    /// The word itself, without the punctuation around it; `None` if it is not a word of prose.
     fn as_prose<'t>(&self, word: &'t str) -> Option<&'t str> {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
         let is_plain = bare.chars().all(|c| c.is_alphabetic() || c == '-');

@@ -104,7 +104,7 @@ impl FixtureLoader<'_> {
                 (Some(_), None) => {}
             }
         }
-        // A run is no review: there the sizes would be news at each start.
+        // A run is not a review: there the sizes would be news at each start.
         if self.checks.strict {
             self.check_sizes(&sizes);
         }

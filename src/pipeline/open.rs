@@ -46,7 +46,7 @@ pub struct OpenRequest {
     pub compress_only: bool,
     /// `--points`: the number of points, at the ends of equal spans, that replace each fixture's own.
     pub spans: Option<u32>,
-    /// Fixtures are read without their banks, and a project without any fixture is no error: for commands that run no
+    /// Fixtures are read without their banks, and a project without any fixture is not an error: for commands that run no
     /// matrix.
     pub without_banks: bool,
     /// Whether a key that is not set is an error. Otherwise [`Opened::missing_keys`] lists it.

@@ -250,7 +250,7 @@ impl Pattern {
         }
     }
 
-    /// Everything below `folder` that matches and is no folder, as relative paths with `/`, sorted. It includes
+    /// Everything below `folder` that matches and is not a folder, as relative paths with `/`, sorted. It includes
     /// dangling links, pipes and unreadable folders: reading them says why they are missing.
     pub(super) fn entries(&self, folder: &Path) -> Vec<String> {
         sorted(self.matching(folder, |_| false).into_iter())

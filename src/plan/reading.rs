@@ -30,7 +30,7 @@ pub enum Output {
     /// Proposed probes.
     Probes {
         candidates: Vec<ProbeCandidate>,
-        /// Entries of the reply that are no proposals.
+        /// Entries of the reply that are not proposals.
         unreadable: usize,
     },
 }
@@ -61,10 +61,10 @@ impl Output {
     }
 }
 
-/// Why a body is no output.
+/// Why a body is not an output.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// The reply is no answer of a model.
+    /// The reply is not an answer of a model.
     #[error(transparent)]
     Reply(#[from] ReadFault),
     #[error(transparent)]

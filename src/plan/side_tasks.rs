@@ -1,4 +1,4 @@
-//! Tasks that are no cells of the matrix: the generation of probes, the self-tests of the judges, and regradings of
+//! Tasks that are not cells of the matrix: the generation of probes, the self-tests of the judges, and regradings of
 //! answers: of a baseline as they were, or of the run with a fact made false.
 
 use std::rc::Rc;

@@ -47,7 +47,7 @@ pub(super) fn is_topic(term: &str) -> bool {
 }
 
 /// A sentence as a question can quote it: without the marks of lists and of Markdown, with balanced brackets; `None`
-/// for what is no statement, or only announces what the agent does next.
+/// for what is not a statement, or only announces what the agent does next.
 pub(super) fn statement(sentence: &str) -> Option<String> {
     const NARRATION: [&str; 17] = [
         "let me", "now let me", "let's", "i'll ", "i’ll ", "now i'll", "i will", "i'm going", "i’m going",

@@ -90,8 +90,8 @@ impl ProbeSources {
     }
 }
 
-/// Commands that failed, each with its messages. What a command printed that succeeded, or an exit code alone, is no message
-/// to ask for.
+/// Commands that failed, each with its messages. What a successful command printed is not a message to ask for, nor is an
+/// exit code alone.
 fn failures(notes: &SessionNotes) -> Vec<(String, Vec<String>)> {
     let failed = notes.failures.iter().filter(|failure| !failure.has_succeeded).map(|failure| {
         let lines: Vec<String> = failure.lines.iter().filter(|line| !is_exit_code(line)).cloned().collect();

@@ -28,7 +28,7 @@ impl MethodGap {
 }
 
 /// The gap between the best and the worst method in `overall`, then in each dimension; empty for fewer than two methods.
-/// Gaps describe; they are no tests.
+/// Gaps describe; they are not tests.
 pub fn method_gaps(summary: &Summary) -> Ordered<MethodGap> {
     let candidates: Vec<(&String, &MethodSummary)> =
         summary.methods.iter().filter(|(_, method)| !method.is_anchor() && method.overall.median.is_some()).collect();

@@ -18,7 +18,7 @@ use base::say;
 use base::units::{Tokens, Usage, Usd, add_known};
 use models::{AttemptBudget, AttemptCost, Lane, ModelRef, Prices};
 
-/// The limits of a run's budget. `None` is no limit.
+/// The limits of a run's budget. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BudgetLimits {
     pub usd: Option<Usd>,

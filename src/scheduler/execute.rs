@@ -499,7 +499,7 @@ impl Executor<'_> {
         breakers: &CircuitBreakers,
         failure: CallFailure,
     ) -> ExecutionError {
-        // A reply that arrived and is no answer is kept for inspection. It is marked, because read without its request
+        // A reply that arrived and is not an answer is kept for inspection. It is marked, because read without its request
         // it might pass for an answer: that its prompt was cut, for example, shows only beside the request.
         let stored = self.store.find(&action.key).filter(|record| record.status == EntryStatus::Unparsed);
         self.note_unreadable(stored, &failure.message);

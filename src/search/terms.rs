@@ -86,7 +86,7 @@ impl Word {
         if self.parts.len() > 1 {
             self.parts.iter().for_each(|part| each(*part));
         }
-        // Underscores alone are no word.
+        // Underscores alone are not a word.
         if !self.parts.is_empty() {
             each(self.whole.hash);
         }

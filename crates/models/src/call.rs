@@ -161,9 +161,9 @@ pub struct RawReply {
     pub body: Bytes,
     /// The lane that it is billed in.
     pub lane: Lane,
-    /// The model that the body names, even if the reply is no answer.
+    /// The model that the body names, even if the reply is not an answer.
     pub model: Option<String>,
-    /// The usage that the body reports, even if the reply is no answer; an estimate where the report cannot be true.
+    /// The usage that the body reports, even if the reply is not an answer; an estimate where the report cannot be true.
     pub usage: Usage,
     /// The provider's id of the request, for its support.
     pub request_id: Option<String>,
@@ -213,7 +213,7 @@ pub struct Completion {
     pub truncated: bool,
 }
 
-/// Why a reply that arrived is no answer. Such a reply is kept and never served.
+/// Why a reply that arrived is not an answer. Such a reply is kept and never served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum ReadFault {
     /// The body is not what the API promises.

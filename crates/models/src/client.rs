@@ -127,7 +127,7 @@ impl Client {
 
     /// Sends `call` until it is answered or cannot be. `expected` is its [`estimate`](super::estimate()). `budget` is
     /// asked before every attempt and may cancel one that waits. `store` is awaited with every successful reply before
-    /// it is read, including one that turns out to be no answer.
+    /// it is read, including one that turns out not to be an answer.
     ///
     /// # Errors
     /// The last failed attempt, an error of `store`, or that the budget ended the call.
@@ -411,7 +411,7 @@ fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
     AttemptError { message: format!("{}{length}", fault.message), hint: Some(hint), ..fault }
 }
 
-/// The error of a reply that is no answer.
+/// The error of a reply that is not an answer.
 fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>) -> AttemptError {
     let error = match fault {
         ReadFault::Truncated => truncated(usage, limit),
@@ -429,7 +429,7 @@ fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>)
     AttemptError { is_billed: has_output && error.class == ErrorClass::Malformed, ..error }
 }
 
-/// The failure of a request of a batch whose stored reply is no answer, and whether it is asked again, as after a live
+/// The failure of a request of a batch whose stored reply is not an answer, and whether it is asked again, as after a live
 /// reply. `limit` is the most tokens that the reply was allowed.
 pub fn reply_failure(
     fault: ReadFault,

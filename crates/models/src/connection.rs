@@ -113,7 +113,7 @@ impl ProviderConnection {
     }
 }
 
-/// The stricter of two limits; `None` is no limit.
+/// The stricter of two limits; `None` means no limit.
 fn stricter<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

@@ -32,7 +32,7 @@ use base::say;
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Takes a key; blanks around it are dropped, and nothing at all is no key. From here on the key is redacted from
+    /// Takes a key; blanks around it are dropped, and an empty text is not a key. From here on the key is redacted from
     /// everything that is stored or printed.
     pub fn new(text: &str) -> Option<ApiKey> {
         let text = text.trim();

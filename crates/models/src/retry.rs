@@ -116,7 +116,7 @@ impl AttemptCounts {
         if error.wait.is_some_and(|asked| asked > policy.wait_budget) {
             return None;
         }
-        // A refusal by a rate limit delays only this call. It is no failed attempt, unless the provider never worked.
+        // A refusal by a rate limit delays only this call. It is not a failed attempt, unless the provider never worked.
         if error.throttle == Some(Throttle::Rate) && (error.wait.is_some() || self.has_worked) {
             self.refused += 1;
             let wait = error.wait.map_or_else(|| policy.back_off(self.refused, jitter), longer);

@@ -71,7 +71,7 @@ pub struct Estimate {
     /// 95% cluster t interval; `None` with one cluster, and where the values do not show how they vary.
     pub ci95: Option<Interval>,
     /// Two-sided p of a true mean of 0. `None` without an interval, unless the values are all 0, and for a level, since
-    /// 0 is no hypothesis about one.
+    /// 0 is not a hypothesis about one.
     pub p: Option<f64>,
     /// Standard error of the mean; `None` with one cluster.
     pub se: Option<f64>,

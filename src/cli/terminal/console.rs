@@ -128,7 +128,7 @@ impl Console {
         }
     }
 
-    /// `text` as standard output can take it: controls visible, and without colours where that is no terminal.
+    /// `text` as standard output can take it: controls visible, and without colours where that is not a terminal.
     pub(crate) fn for_output<'t>(&self, text: &'t str) -> Cow<'t, str> {
         visible(text, self.colored_output)
     }
@@ -234,7 +234,7 @@ impl Console {
     }
 
     /// Why standard output could not be written, if that happened; then the command failed, whatever else it did. A
-    /// reader who has seen enough and closes the pipe is no failure: `compeval cache ls | head`.
+    /// reader who has seen enough and closes the pipe is not a failure: `compeval cache ls | head`.
     pub(crate) fn output_error() -> Option<&'static io::Error> {
         OUTPUT_ERROR.get().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
     }

@@ -111,7 +111,7 @@ fn pager() -> io::Result<Child> {
     command.spawn()
 }
 
-/// Gives the pager some text. A reader who has seen enough closes the pipe: that is no failure.
+/// Gives the pager some text. A reader who has seen enough closes the pipe: that is not a failure.
 fn pass_on(pager: &mut Child, text: &str) -> bool {
     pager.stdin.as_mut().is_some_and(|input| input.write_all(redact(text).as_bytes()).is_ok())
 }

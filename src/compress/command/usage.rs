@@ -62,7 +62,7 @@ const COST: Spellings = &[&["cost"], &["cost", "total"], &["cost_usd"], &["accum
 /// Reads `usage`.
 ///
 /// # Errors
-/// A value that is no number or is negative, parts larger than the whole, and an object without any known name.
+/// A value that is not a number or is negative, parts larger than the whole, and an object without any known name.
 pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
     let Value::Object(object) = value else {
         return Err(CompressFault::contract(word("`usage` is no object", "`usage` 不是对象"), expected()));

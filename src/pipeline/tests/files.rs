@@ -78,7 +78,7 @@ fn globs_choose_fixtures_and_a_pattern_without_a_match_is_an_error() {
     let other = FIXTURE.replace("\"tiny\"", "\"other\"");
     let project =
         |globs: &str| Project::with_settings(&format!("fixtures = {globs}")).file("fixtures/other.json", &other);
-    // The bank of `tiny` is no stray, though only `other` is chosen: its fixture exists.
+    // The bank of `tiny` is not a stray, though only `other` is chosen: its fixture exists.
     let opened =
         project("[\"fixtures/o*.json\"]").file("probes/other.probes.json", &BANK.replace("tiny", "other")).opened();
     assert_eq!(opened.pipeline.fixtures.iter().map(|f| f.path.as_str()).collect::<Vec<_>>(), ["fixtures/other.json"]);

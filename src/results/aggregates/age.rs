@@ -2,7 +2,7 @@
 //! ago.
 //!
 //! Each age has other references, because only what is rarely mentioned again grows old. So the shares of two ages are
-//! of different references, and their difference is no loss by age.
+//! of different references, and their difference is not what is lost with age.
 
 use serde::{Deserialize, Serialize};
 

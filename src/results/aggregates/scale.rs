@@ -49,7 +49,7 @@ pub enum NarrowScaleCause {
     Bank,
     /// The facts are in neither: the answerer does not find them in the whole transcript.
     Answerer,
-    /// The mean is large enough, and the probes are too few, or differ too much, to show that it is no chance.
+    /// The mean is large enough, and the probes are too few, or differ too much, to show that it is not chance.
     FewProbes,
 }
 

@@ -102,7 +102,7 @@ pub enum FolderError {
         /// The error of the parser.
         source: serde_json::Error,
     },
-    /// A line is no key.
+    /// A line is not a key.
     #[error("{}", say!("line {line} of `{}` is not the key of an action; run the label again", "`{}` 第 {line} 行不是动作的键；请重新运行该标签", path.display()))]
     Key {
         /// The file of keys.
@@ -329,7 +329,7 @@ impl ResultsFolder {
     /// The compressions in `contexts.jsonl`; empty for a folder that was written before there was such a file.
     ///
     /// # Errors
-    /// A line that is no compression.
+    /// A line that is not a compression.
     pub fn contexts<T: DeserializeOwned>(&self) -> Result<Vec<ContextRow<T>>, RowError> {
         self.lines_of(names::CONTEXTS)
     }
@@ -357,7 +357,7 @@ impl ResultsFolder {
     /// All rows of `cells.jsonl`; `None` if there are more than [`FEW`].
     ///
     /// # Errors
-    /// The file is missing, or a line is no row.
+    /// The file is missing, or a line is not a row.
     pub fn few_rows(&self) -> Result<Option<Vec<ListedRow>>, RowError> {
         if !self.rows()?.are_at_most(FEW)? {
             return Ok(None);
@@ -368,7 +368,7 @@ impl ResultsFolder {
     /// The rows at these places of `cells.jsonl`, counted from 0.
     ///
     /// # Errors
-    /// The file is missing, or a line is no row.
+    /// The file is missing, or a line is not a row.
     pub fn rows_at(&self, places: Range<usize>) -> Result<Vec<Row>, RowError> {
         self.rows()?.behind(places.start)?.take(places.len()).collect()
     }

@@ -255,7 +255,7 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
     fs::rename(from, to).map_err(|e| FileError::new("rename", from, e))
 }
 
-/// Removes a result set, its manifest first: a folder without one is no result set, so a crash leaves none that lacks
+/// Removes a result set, its manifest first: a folder without one is not a result set, so a crash leaves none that lacks
 /// files.
 pub(super) fn remove_folder(folder: &Path) -> Result<(), FileError> {
     let manifest = folder.join(names::MANIFEST);

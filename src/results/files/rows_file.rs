@@ -41,7 +41,7 @@ impl ListedRow {
     /// Parses a line.
     ///
     /// # Errors
-    /// The line is no row.
+    /// The line is not a row.
     pub fn read(line: &str) -> serde_json::Result<ListedRow> {
         let line = line.trim_end_matches('\n');
         Ok(ListedRow { row: serde_json::from_str(line)?, name: Digest::hash(line) })
@@ -63,7 +63,7 @@ impl RowsFile {
     /// of the `lines` in the matrix.
     ///
     /// # Errors
-    /// The file system's error, with the path; a line that is no row.
+    /// The file system's error, with the path; a line that is not a row.
     pub fn append(&mut self, ordinals: &[u64], lines: &str) -> Result<(), FileError> {
         self.lines.append(ordinals, lines)?;
         let Some(kept) = &mut self.rows else { return Ok(()) };
@@ -106,7 +106,7 @@ pub enum RowError {
     /// The file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A line is no row.
+    /// A line is not a row.
     #[error("{}", say!("line {line} of `{}` is not a row of results: {source}; run the label again", "`{}` 第 {line} 行不是结果行：{source}；请重新运行该标签", path.display()))]
     Line {
         /// The file.

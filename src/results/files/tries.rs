@@ -40,7 +40,7 @@ impl Tries {
     /// Reads the ledger of a baseline; it is empty if nothing was compared with the baseline.
     ///
     /// # Errors
-    /// A file cannot be read or is no entry: without it, too few tries would be counted.
+    /// A file cannot be read or is not an entry: without it, too few tries would be counted.
     pub fn read(baseline: &ResultsFolder) -> Result<Tries, FolderError> {
         let mut entries = BTreeSet::new();
         let paths = list_entries(&baseline.file(TRIES))?.into_iter();

@@ -137,7 +137,7 @@ impl ResultSet {
     /// Adds the compressions of the same folder.
     ///
     /// # Errors
-    /// A line that is no compression.
+    /// A line that is not a compression.
     pub fn with_compressions(self, folder: &ResultsFolder) -> Result<ResultSet, SetError> {
         let mut constraints = folder.constraints()?;
         constraints.retain(|row| row.compressed);

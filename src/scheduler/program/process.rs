@@ -82,7 +82,7 @@ async fn communicate(
     let (mut input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async {
         if let Some(mut pipe) = input.take() {
-            // A program may answer without reading all of its input. Then the pipe is closed, which is no error.
+            // A program may answer without reading all of its input. Then the pipe is closed, which is not an error.
             let _ = pipe.write_all(&stdin).await;
             let _ = pipe.shutdown().await;
         }

@@ -86,7 +86,7 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
     words(text).flat_map(|word| word.split('_')).filter(|part| !part.is_empty())
 }
 
-/// Whether a folded word names something: it is no stop word, has letters, and is not too short.
+/// Whether a folded word names something: it is not a stop word, has letters, and is not too short.
 pub fn is_content_word(word: &str) -> bool {
     word.chars().count() > 2 && !STOP_WORDS.contains(&format!(" {word} ")) && word.contains(char::is_alphabetic)
 }

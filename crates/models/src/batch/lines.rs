@@ -132,7 +132,7 @@ struct AnthropicOutcome<'a> {
 /// Reads a line of a result file.
 ///
 /// # Errors
-/// The line is no result.
+/// The line is not a result.
 pub(super) fn read_line(dialect: Dialect, line: &[u8]) -> Result<BatchResult, serde_json::Error> {
     if dialect == Dialect::Anthropic {
         let AnthropicResult { custom_id: id, result } = serde_json::from_slice(line)?;

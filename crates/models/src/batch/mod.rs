@@ -424,8 +424,8 @@ fn parse_body(reply: &HttpReply) -> Result<Value, CallFailure> {
     })
 }
 
-/// The batches on a page of a list. Another answer is no empty list: the batch that is searched would count as absent, and
-/// its requests would be sent and paid for again.
+/// The batches on a page of a list. Another answer is not taken for an empty list: the batch that is searched would count as
+/// absent, and its requests would be sent and paid for again.
 fn listed(page: &Value) -> Result<&[Value], CallFailure> {
     match &page["data"] {
         Value::Array(batches) => Ok(batches),

@@ -14,7 +14,7 @@ use governor::nanos::Nanos;
 use governor::state::{InMemoryState, NotKeyed};
 use tokio::time::Instant;
 
-/// Limits per minute; `None` is no limit.
+/// Limits per minute; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RatesPerMinute {
     pub requests: Option<u64>,

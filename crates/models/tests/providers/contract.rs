@@ -104,7 +104,7 @@ fn tools_of_a_recorded_session_are_declared_and_may_not_be_called() {
         let content = body["messages"][at]["content"].as_array().unwrap();
         content.iter().map(|block| block["type"].as_str().unwrap()).collect()
     };
-    // The call whose arguments are no object, and whose result comes too late, is text.
+    // The call whose arguments are not an object, and whose result comes too late, is text.
     assert_eq!([kinds(0), kinds(1), kinds(2)], [vec!["text"], vec!["text", "tool_use"], vec!["tool_result"]]);
     assert_eq!(body["messages"][1]["content"][1]["input"], json!({"path": "a.rs"}));
     assert_eq!(body["messages"][2]["content"][0]["tool_use_id"], "c1");

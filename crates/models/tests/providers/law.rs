@@ -70,7 +70,7 @@ fn refusals_before_anything_is_accepted_show_no_rate() {
     let outage = Limit { change: Some((3.0, 56e6)), ..Limit::new(Rule::Sliding(1e-6, 1.0)) };
     let world = World::new(vec![ProviderLimit::requests(outage.asking(Asks::Seconds(1.0)))]);
     reaches(&world, (0.88, 4.0), (0.96, 0.8));
-    // A slow reply is no outage: the limit that showed before it stays.
+    // A slow reply is not an outage: the limit that showed before it stays.
     let slow = World { latency: 1.0, ..limited(Rule::Sliding(56.0, 1.0)) };
     let (share, refused) = shares(&slow, 56.0 * 60.0, 60.0);
     assert!(share > 0.95 && refused < 0.01, "{share:.3} with {refused:.3}");

@@ -49,7 +49,7 @@ pub trait Remote: fmt::Debug + Send + Sync {
     /// Writes an object as a whole. Replaces one of this name.
     fn replace<'a>(&'a self, name: &'a str, bytes: Bytes) -> BackendFuture<'a, ()>;
 
-    /// Removes an object; one that is missing is no error.
+    /// Removes an object; one that is missing is not an error.
     fn delete<'a>(&'a self, name: &'a str) -> BackendFuture<'a, ()>;
 
     /// Fails if anybody can read what is written here, as far as that can be found out.

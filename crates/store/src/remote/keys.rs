@@ -94,7 +94,7 @@ impl SigningKey {
     /// The key with this text, which is redacted from all output from now on.
     ///
     /// # Errors
-    /// If it is no secret key. The error does not contain the text.
+    /// If it is not a secret key. The error does not contain the text.
     pub fn parse(text: &str) -> Result<SigningKey, KeyError> {
         let text = text.trim();
         redaction::add_key(text);

@@ -40,7 +40,7 @@ struct Trace {
     longest: Option<ModelCall>,
     /// Other calls of a model.
     shorter: usize,
-    /// Spans that are no call of a model.
+    /// Spans that are not calls of a model.
     others: usize,
 }
 

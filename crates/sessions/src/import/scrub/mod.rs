@@ -551,7 +551,7 @@ fn cut_outputs(fixture: &mut Fixture, facts: &[String], report: &mut ScrubReport
 
 /// How often the account names occur outside of paths.
 fn left_over(accounts: &BTreeSet<String>, messages: &[Message]) -> BTreeMap<String, usize> {
-    /// The bytes of a name that is looked for; a longer one is no account.
+    /// The bytes of a name that is looked for; a longer one is not an account.
     const LENGTHS: Range<usize> = 3..64;
     let accounts: Vec<&str> =
         accounts.iter().map(String::as_str).filter(|account| LENGTHS.contains(&account.len())).collect();
