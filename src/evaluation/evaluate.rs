@@ -212,13 +212,8 @@ impl Prepared {
                 refuse_used_fixtures(&design, &baseline)?;
             }
         }
-        let writer = LabelWriter::lock(&pipeline.results, &label, &design, request.replace);
-        let writer = writer.map_err(|error| match (error, &part) {
-            (error @ LabelWriterError::Lock(LabelLockError::Held { .. }), Some(part)) => {
-                EvaluationError::PartIsRunning { part: part.record.number, error }
-            }
-            (error, _) => error.into(),
-        })?;
+        let writer = LabelWriter::lock(&pipeline.results, &label, &design, request.replace)
+            .map_err(|error| lock_failure(error, part.as_ref()))?;
         let refresh = begin_refresh(&pipeline, &label, &request, listening);
         let (remote, declared) = (std::mem::take(&mut request.remote), &pipeline.remote);
         let trusted = trusted_keys(&remote, declared);
@@ -301,13 +296,7 @@ impl Prepared {
         manifest.models = ended.run.models;
         let regrader = Regrader { pipeline, store, options };
         if has_judge_to_check(&regrader) && ending <= Ending::Incomplete && self.part.is_none() {
-            // If rows are not written because the published set has the same rows, they are read there.
-            let published = earlier.as_ref().filter(|earlier| self.has_rows_of(earlier, &manifest, &lines));
-            if published.is_none() {
-                lines = lines.write(store)?;
-            }
-            let rows = published.map_or(folder, PublishedFiles::folder);
-            manifest.caveats.false_facts = check_judges(&regrader, rows, &manifest.design, listening, &mut counts)?;
+            lines = self.check_judges(&regrader, earlier.as_ref(), lines, &mut manifest, listening, &mut counts)?;
         }
         if let Some(baseline) = request.baseline.as_ref().filter(|_| ending <= Ending::Incomplete) {
             let compared = Manifest { failures: counts.failures.clone(), ..manifest.clone() };
@@ -331,6 +320,24 @@ impl Prepared {
         manifest.wall_s = began.elapsed().as_secs_f64();
         report_changed_outputs(&pipeline.results, &manifest, listening);
         Ok(ExecutedRun { manifest, ending, lines, earlier, is_broken, exchanged })
+    }
+
+    /// Checks the judges with answers of the run. If its rows are not written because the published set has the same rows,
+    /// they are read there.
+    fn check_judges(
+        &self,
+        regrader: &Regrader<'_>,
+        earlier: Option<&PublishedFiles>,
+        lines: RunLines,
+        manifest: &mut Manifest,
+        listening: &Listening<'_>,
+        counts: &mut RunCounts,
+    ) -> Result<RunLines, EvaluationError> {
+        let published = earlier.filter(|earlier| self.has_rows_of(earlier, manifest, &lines));
+        let lines = if published.is_some() { lines } else { lines.write(regrader.store)? };
+        let rows = published.map_or(self.writer.folder(), PublishedFiles::folder);
+        manifest.caveats.false_facts = check_judges(regrader, rows, &manifest.design, listening, counts)?;
+        Ok(lines)
     }
 
     /// Compares a run whose rows are finished with its baseline, counts it in the ledger, and checks its judges for
@@ -415,6 +422,16 @@ impl Prepared {
         manifest.retries = requests.retries.load(Ordering::Relaxed);
         manifest.rate_limited = requests.rate_limited.load(Ordering::Relaxed);
         Ok(counts.finish(manifest, &self.options.budget.spent().with_unfinished(sent))?)
+    }
+}
+
+/// Why the label of a run, or of a part, cannot be written.
+fn lock_failure(error: LabelWriterError, part: Option<&PartOfRun>) -> EvaluationError {
+    match (error, part) {
+        (error @ LabelWriterError::Lock(LabelLockError::Held { .. }), Some(part)) => {
+            EvaluationError::PartIsRunning { part: part.record.number, error }
+        }
+        (error, _) => error.into(),
     }
 }
 
