@@ -13,6 +13,7 @@ mod bucket;
 mod loopback;
 
 mod cli {
+    mod batch_server;
     mod project;
     mod server;
 
@@ -52,7 +53,7 @@ mod cli {
     mod modules;
     mod constraints;
     mod needed;
-    mod next;
+    mod suggestions;
     #[cfg(feature = "object-stores")]
     mod object_stores;
     mod observe;
@@ -67,7 +68,7 @@ mod cli {
     mod resources;
     #[cfg(unix)]
     mod review;
-    mod scant;
+    mod little_input;
     mod secrets;
     mod shapes;
     mod parts;
@@ -76,8 +77,8 @@ mod cli {
     mod row_cache;
     #[cfg(unix)]
     mod shared_cache;
-    mod placement;
-    mod stale;
+    mod prompt_placement;
+    mod superseded;
     mod task_tokens;
     #[cfg(unix)]
     mod terminal;
@@ -85,7 +86,6 @@ mod cli {
     mod tries;
     mod truncated;
     mod trust;
-    mod vendor_batches;
     mod vendors;
     #[cfg(unix)]
     mod watch;

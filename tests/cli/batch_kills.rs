@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::batch_server::{BatchServer, Behaviour, Vendor};
 use super::batches::{VENDORS, live, project};
 use super::project::{Project, Running};
-use super::vendor_batches::{BatchServer, Behaviour, Vendor};
 
 const RUN: &str = "run --label a --runs 1 --lane batch --wait";
 

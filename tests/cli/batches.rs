@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::batch_server::{BatchServer, Behaviour, Fate, Vendor};
 use super::project::{PRICES, Project};
 #[cfg(unix)]
 use super::server::wait_until;
-use super::vendor_batches::{BatchServer, Behaviour, Fate, Vendor};
 
 pub const VENDORS: [Vendor; 2] = [Vendor::OpenAi, Vendor::Anthropic];
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::brain::Wanted;
+use super::batch_server::{BatchServer, Fate, Vendor};
 use super::batches;
 use super::open_book::{
     FINDS, books, calls, expected, may_search, project, question, returned, searched_by, searches_when_it_misses, seen,
@@ -12,7 +13,6 @@ use super::open_book::{
 };
 use super::project::{Ended, PRICES, Project};
 use super::server::{Asked, Reply, Server};
-use super::vendor_batches::{BatchServer, Fate, Vendor};
 
 /// Output without the line breaks of a terminal's width.
 fn flat(ended: &Ended) -> String {
