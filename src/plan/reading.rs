@@ -16,7 +16,7 @@ use base::locale::word;
 use base::say;
 
 /// The version of the reading rules. Raised when a body would be read to another output.
-pub const PARSER_VERSION: u16 = 8;
+pub const PARSER_VERSION: u16 = 9;
 
 #[derive(Clone, Debug)]
 pub enum Output {

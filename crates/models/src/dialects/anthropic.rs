@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::json::{count, error_text, lenient, parse};
+use super::reasoning::without_reasoning;
 use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::call::{CacheTtl, Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
@@ -390,7 +391,7 @@ impl MessagesReply<'_> {
         }
         let spoken = blocks.iter().filter(|b| b.kind.as_deref() == Some("text"));
         let text: String = spoken.filter_map(|b| b.text.as_deref()).collect();
-        let text = text.trim().to_owned();
+        let text = without_reasoning(&text).to_owned();
         let mut calls: Vec<ToolCall> = blocks.iter().filter_map(ContentBlock::call).collect();
         match (operation, calls.first()) {
             (Operation::UseTools, _) if truncated => calls.clear(),

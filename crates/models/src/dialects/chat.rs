@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse};
+use super::reasoning::without_reasoning;
 use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
@@ -285,7 +286,8 @@ impl ChatChoice {
         if let Some(refusal) = message.refusal.filter(|text| !text.is_empty()) {
             return Err(ReadFault::Refused(Some(refusal)));
         }
-        let text = without_thoughts(&message.content.map(ChatContent::text).unwrap_or_default());
+        let content = message.content.map(ChatContent::text).unwrap_or_default();
+        let text = without_reasoning(&content).to_owned();
         match self.finish_reason.as_deref() {
             Some("error") => Err(ReadFault::Upstream("finish_reason `error`".into())),
             Some("content_filter") => Err(ReadFault::Refused(Some(word("content filter", "内容过滤").into()))),
@@ -307,35 +309,11 @@ impl ChatContent {
     }
 }
 
-/// The text without reasoning that a server left in it: a leading `<think>` block, closed or not, and one whose
-/// opening tag was in the server's prompt template.
-fn without_thoughts(text: &str) -> String {
-    let mut rest = text.trim();
-    while let Some(thought) = rest.strip_prefix("<think>") {
-        rest = thought.split_once("</think>").map_or("", |(_, after)| after.trim_start());
-    }
-    if let Some((before, after)) = rest.split_once("</think>\n")
-        && !before.contains("<think>")
-    {
-        rest = after.trim_start();
-    }
-    rest.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::call::Billing;
     use crate::dialects::read_billing;
-
-    #[test]
-    fn reasoning_in_the_text_is_no_answer() {
-        assert_eq!(without_thoughts("<think>hm</think>\n\n4711"), "4711");
-        assert_eq!(without_thoughts("hm\n</think>\n4711"), "4711");
-        assert_eq!(without_thoughts("<think>never closed"), "");
-        assert_eq!(without_thoughts("use <think> and </think>\n tags"), "use <think> and </think>\n tags");
-        assert_eq!(without_thoughts(" plain \n"), "plain");
-    }
 
     fn read(body: &str) -> Result<Completion, ReadFault> {
         open(body.as_bytes())?.completion(Operation::Generate, body.as_bytes())

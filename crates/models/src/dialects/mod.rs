@@ -5,6 +5,7 @@ mod anthropic;
 mod chat;
 mod conversation;
 mod json;
+mod reasoning;
 mod request;
 mod responses;
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::conversation::{ConversationPart, FlatConversation, HistoryStyle, conversation};
 use super::json::{TokenDetails, count, error_text, lenient, openai_usage, parse};
+use super::reasoning::without_reasoning;
 use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
@@ -328,7 +329,7 @@ fn answer(output: &[OutputItem]) -> Result<String, ReadFault> {
     }
     let spoken = parts.iter().filter(|p| p.kind.as_deref() == Some("output_text"));
     let text: String = spoken.filter_map(|p| p.text.as_deref()).collect();
-    let text = text.trim();
+    let text = without_reasoning(&text);
     if text.is_empty() { Err(ReadFault::Empty) } else { Ok(text.to_owned()) }
 }
 

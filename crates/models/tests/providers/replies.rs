@@ -126,6 +126,23 @@ fn compatible_servers_answer_in_their_own_ways() {
 }
 
 #[test]
+fn a_text_of_reasoning_alone_is_empty_in_every_dialect() {
+    let chat = r#"{"choices":[{"finish_reason":"stop","message":{"content":"TEXT"}}]}"#;
+    let responses =
+        r#"{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"TEXT"}]}]}"#;
+    let anthropic = r#"{"type":"message","stop_reason":"end_turn","content":[{"type":"text","text":"TEXT"}]}"#;
+    for (dialect, body) in
+        [(Dialect::OpenaiChat, chat), (Dialect::OpenaiResponses, responses), (Dialect::Anthropic, anthropic)]
+    {
+        let with = |text: &str| generated(dialect, &body.replace("TEXT", text));
+        assert_eq!(with(r"hm\n</think>\n\nblue").unwrap().text, "blue");
+        for text in ["<think>hm</think>", r"hm\n</think>\n", "hm</think>"] {
+            assert_eq!(with(text), Err(ReadFault::Empty), "{text}");
+        }
+    }
+}
+
+#[test]
 fn half_a_character_does_not_cost_the_reply() {
     let cut = r#"{"finish_reason":"length","message":{"content":"blue \ud83d"}}"#;
     assert_eq!(chat_with(cut).unwrap().text, "blue \u{fffd}");
