@@ -41,6 +41,12 @@ pub(crate) fn given(common: &Common, path: &Path) -> PathBuf {
     common.directory.as_ref().map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }
 
+/// A result set as the user named it: a path is relative to the folder the command works in, a label is what it is.
+pub(crate) fn given_results(common: &Common, name: &str) -> String {
+    let is_path = name.contains(['/', '\\']);
+    if is_path { given(common, Path::new(name)).to_string_lossy().into_owned() } else { name.to_owned() }
+}
+
 /// Opens the project and prints its warnings.
 pub(crate) fn open_project(
     common: &Common,

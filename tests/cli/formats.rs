@@ -218,6 +218,24 @@ fn a_baseline_is_a_path_in_the_project_from_wherever_the_program_is_started() {
 }
 
 #[test]
+fn a_results_folder_is_a_path_from_the_folder_that_the_command_works_in() {
+    let project = offline();
+    project.expect(0, "run --label a --runs 1");
+    std::fs::create_dir_all(project.path("elsewhere")).expect("a folder");
+    for line in [
+        "show tally-bank-export --label results/a",
+        "why tally-bank-export --label ./results/a",
+        "report results/a",
+        "judge agreement --blind-sheet sheet.csv --label results/a",
+        "labels protect results/a",
+    ] {
+        let mut command = project.command(&format!("-C .. {line}"));
+        let output = command.current_dir(project.path("elsewhere")).output().expect("the program");
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
 fn a_fixture_is_scrubbed_by_its_name_and_an_empty_project_has_its_folders() {
     let project = Project::offline();
     project.edit("fixtures/harbor.json", "Find out why.", "Mail jane@corp-mail.com why.");

@@ -7,10 +7,12 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::answer::OPEN_BOOK;
+use crate::cli::args::Common;
 use crate::cli::command_line::CommandLine;
 use crate::cli::commands::needed::print_contexts;
 use crate::cli::failure::{Exit, Failure, chain};
 use crate::cli::format::{Noun, count, display_width, left, right};
+use crate::cli::project::given_results;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::results::{
@@ -121,12 +123,13 @@ struct CellList {
 
 /// Finds the cell for `command`, or lists the candidates.
 pub(crate) fn find_cell(
+    common: &Common,
     results: &Path,
     args: &ShowArgs,
     command: &str,
     console: &Console,
 ) -> Result<CellMatch, Failure> {
-    let folder = chosen_results(results, args.label.as_deref(), args.partial, console)?;
+    let folder = chosen_results(common, results, args.label.as_deref(), args.partial, console)?;
     let manifest = folder.manifest()?;
     note_partial(&folder, &manifest, console);
     check_names(&manifest, args)?;
@@ -164,13 +167,14 @@ pub(crate) fn find_cell(
 
 /// Finds the results of a label, or the newest ones. Says so if these are not those of the last run.
 pub(crate) fn chosen_results(
+    common: &Common,
     results: &Path,
     label: Option<&str>,
     partial: bool,
     console: &Console,
 ) -> Result<ResultsFolder, FolderError> {
     if let Some(label) = label {
-        return find_results(results, label, partial);
+        return find_results(results, &given_results(common, label), partial);
     }
     let NewestResults { folder, unfinished } = newest(results)?;
     if let Some(last) = unfinished.filter(|last| last.as_str() != folder.label()) {

@@ -12,7 +12,7 @@ use crate::cli::command_line::CommandLine;
 use crate::cli::commands::cell::{chosen_results, note_partial};
 use crate::cli::commands::run::print_results;
 use crate::cli::failure::{Exit, Failure, not_as_json};
-use crate::cli::project::{ProjectOptions, given, open_snapshot, project_paths_of, read_project};
+use crate::cli::project::{ProjectOptions, given, given_results, open_snapshot, project_paths_of, read_project};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::publish;
 use crate::report::html::{SetLink, sets_page};
@@ -64,7 +64,7 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     };
     let select = SelectArgs { allow_unproven: true, ..SelectArgs::default() };
     let pipeline = read_project(common, &select, ProjectOptions::default())?.pipeline;
-    let folder = find_results(&pipeline.results, label, args.partial)?;
+    let folder = find_results(&pipeline.results, &given_results(common, label), args.partial)?;
     if args.csv {
         return print_csv(&folder, console);
     }
@@ -105,7 +105,7 @@ struct OpenJson {
 
 fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
-    let folder = chosen_results(&paths.results, label, false, console)?;
+    let folder = chosen_results(common, &paths.results, label, false, console)?;
     let page = folder.file(names::HTML);
     if !page.is_file() {
         let label = folder.label();

@@ -40,7 +40,7 @@ struct ShownCellJson<'a> {
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
-    let selected = match find_cell(&paths.results, args, "show", console)? {
+    let selected = match find_cell(common, &paths.results, args, "show", console)? {
         CellMatch::One(selected) => selected,
         CellMatch::Missing(missing) => return Err(missing.failure()),
         CellMatch::Listed => return Ok(Exit::Done),

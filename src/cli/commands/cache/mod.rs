@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::cli::args::Common;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, size};
-use crate::cli::project::{open_store, print_notices, project_paths_of};
+use crate::cli::project::{given_results, open_store, print_notices, project_paths_of};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use base::locale::word;
@@ -114,6 +114,7 @@ pub(crate) fn run(common: &Common, command: &CacheCommand, console: &Console) ->
         CacheCommand::Key { name } => remote::make_key(name, console),
         CacheCommand::Stats { shared: true, remote } => remote::stats(&project_paths_of(common)?, remote, console),
         CacheCommand::Push { label, remote } => {
+            let label = label.as_deref().map(|label| given_results(common, label));
             remote::push(&project_paths_of(common)?, remote, label.as_deref(), console)
         }
         CacheCommand::Pull(remote) => remote::pull(&project_paths_of(common)?, remote, console),

@@ -1,8 +1,6 @@
 //! The cache that is shared: `cache push`, `cache pull`, `cache stats --shared`, `cache prune --remote`, and `cache key`,
 //! which makes the key that signs what is pushed.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use super::entry::snapshot;
@@ -14,7 +12,7 @@ use crate::cli::project::{open_store, print_notices};
 use crate::cli::remote::{RemoteArgs, SIGNING_KEY};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
-use crate::results::open_results;
+use crate::results::{ResultsFolder, open_results};
 use base::locale::word;
 use base::say;
 use base::text::shell_word;
@@ -51,7 +49,8 @@ pub(super) fn push(
     console: &Console,
 ) -> Result<Exit, Failure> {
     let snapshot = snapshot(&paths.cache, console)?;
-    let keys = keys_to_share(&snapshot, &paths.results, label)?;
+    let set = label.map(|label| open_results(&paths.results, label)).transpose()?;
+    let keys = keys_to_share(&snapshot, set.as_ref())?;
     let shared = args.writing().required(&paths.remote)?;
     if !shared.is_written() {
         return Err(Failure::input(word("the remote is only read", "远程缓存为只读")).hinted(say!(
@@ -63,8 +62,8 @@ pub(super) fn push(
     let pushed = block_on(async {
         shared.load().await?;
         let pushed = shared.push(&snapshot, &keys).await?;
-        if let Some(label) = label {
-            shared.push_label(label, &keys).await?;
+        if let Some(set) = &set {
+            shared.push_label(&set.label(), &keys).await?;
         }
         Ok::<_, RemoteError>(pushed)
     })?;
@@ -197,9 +196,9 @@ pub(super) fn stats(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) 
 }
 
 /// The keys of the entries that a result set needs, or of all entries.
-fn keys_to_share(snapshot: &CacheSnapshot, results: &Path, label: Option<&str>) -> Result<Vec<ActionKey>, Failure> {
-    let keys = match label {
-        Some(label) => keys_of(results, label)?,
+fn keys_to_share(snapshot: &CacheSnapshot, set: Option<&ResultsFolder>) -> Result<Vec<ActionKey>, Failure> {
+    let keys = match set {
+        Some(set) => keys_of(set)?,
         None => all_keys(snapshot),
     };
     if keys.is_empty() {
@@ -215,8 +214,7 @@ fn all_keys(snapshot: &CacheSnapshot) -> Vec<ActionKey> {
 }
 
 /// The entries of a result set. They are recorded when its run ends.
-fn keys_of(results: &Path, label: &str) -> Result<Vec<ActionKey>, Failure> {
-    let folder = open_results(results, label)?;
+fn keys_of(folder: &ResultsFolder) -> Result<Vec<ActionKey>, Failure> {
     let (manifest, keys) = (folder.manifest()?, folder.keys()?);
     if keys.is_empty() {
         let message =

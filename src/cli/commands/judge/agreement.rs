@@ -32,7 +32,7 @@ struct AgreementJson<'a> {
 pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &Console) -> Result<Exit, Failure> {
     let mut human = read_grades(&given(common, path))?;
     let results = project_paths_of(common)?.results;
-    let folder = chosen_results(&results, label, false, console)?;
+    let folder = chosen_results(common, &results, label, false, console)?;
     let manifest = folder.manifest()?;
     if human.is_blind() {
         let resolved = human.resolve(folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
@@ -73,7 +73,7 @@ pub(super) fn write_sheet(
     console: &Console,
 ) -> Result<Exit, Failure> {
     let results = project_paths_of(common)?.results;
-    let folder = chosen_results(&results, label, false, console)?;
+    let folder = chosen_results(common, &results, label, false, console)?;
     let manifest = folder.manifest()?;
     let sheet = blind_sheet(&manifest.design, folder.rows()?).map_err(|error| Failure::error(chain(&error)))?;
     let sheet = sheet.map_err(|error| Failure::error(chain(&error)))?;

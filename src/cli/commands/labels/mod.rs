@@ -14,7 +14,7 @@ use crate::cli::command_line::{CommandLine, with_project_flags};
 use crate::cli::commands::report::refresh_result_index;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{display_width, left, right};
-use crate::cli::project::project_paths_of;
+use crate::cli::project::{given_results, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::report::short_time;
 use crate::results::{
@@ -60,9 +60,9 @@ pub(crate) fn run(common: &Common, command: &LabelsCommand, console: &Console) -
     let results = project_paths_of(common)?.results;
     match command {
         LabelsCommand::Ls => list(&results, console),
-        LabelsCommand::Rm { labels } => remove(&results, labels, console),
+        LabelsCommand::Rm { labels } => remove(common, &results, labels, console),
         LabelsCommand::Trend(args) => trend::run(common, &results, args, console),
-        LabelsCommand::Protect { labels, off } => protect(&results, labels, !off, console),
+        LabelsCommand::Protect { labels, off } => protect(common, &results, labels, !off, console),
     }
 }
 
@@ -208,10 +208,10 @@ fn line(label: &LabelJson, width: usize, console: &Console) -> String {
 }
 
 /// The folders of all labels, each once; an error for the first that does not exist, before anything is changed.
-fn open_all(results: &Path, labels: &[String]) -> Result<Vec<ResultsFolder>, FolderError> {
+fn open_all(common: &Common, results: &Path, labels: &[String]) -> Result<Vec<ResultsFolder>, FolderError> {
     let mut folders = Vec::new();
     for label in labels {
-        let folder = open_results(results, label)?;
+        let folder = open_results(results, &given_results(common, label))?;
         if !folders.contains(&folder) {
             folders.push(folder);
         }
@@ -219,8 +219,8 @@ fn open_all(results: &Path, labels: &[String]) -> Result<Vec<ResultsFolder>, Fol
     Ok(folders)
 }
 
-fn remove(results: &Path, labels: &[String], console: &Console) -> Result<Exit, Failure> {
-    let folders = open_all(results, labels)?;
+fn remove(common: &Common, results: &Path, labels: &[String], console: &Console) -> Result<Exit, Failure> {
+    let folders = open_all(common, results, labels)?;
     if let Some(folder) = folders.iter().find(|folder| folder.is_protected()) {
         return Err(protected_error(&folder.label()));
     }
@@ -248,9 +248,9 @@ fn protected_error(label: &str) -> Failure {
     .hinted(CommandLine::current().of_project().command(&format!("labels protect --off {}", shell_word(label))))
 }
 
-fn protect(results: &Path, labels: &[String], on: bool, console: &Console) -> Result<Exit, Failure> {
+fn protect(common: &Common, results: &Path, labels: &[String], on: bool, console: &Console) -> Result<Exit, Failure> {
     let mut changed = Vec::new();
-    for folder in open_all(results, labels)? {
+    for folder in open_all(common, results, labels)? {
         // A run under way would replace the set in spite of its protection.
         let _locks = lock_results(&folder)?;
         folder.protect(on)?;

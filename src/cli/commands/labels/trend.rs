@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::action::Digest;
 use crate::cli::args::{Common, OUTPUT};
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::project::given;
+use crate::cli::project::{given, given_results};
 use crate::cli::terminal::{Column, Console, render_table};
 use crate::pipeline::Book;
 use crate::report::{
@@ -36,7 +36,7 @@ pub(crate) struct TrendArgs {
 }
 
 pub(super) fn run(common: &Common, results: &Path, args: &TrendArgs, console: &Console) -> Result<Exit, Failure> {
-    let points = points(&folders(results, &args.labels)?, console);
+    let points = points(&folders(common, results, &args.labels)?, console);
     if points.is_empty() {
         let message = match args.labels.join(" ") {
             all if all.is_empty() => word(
@@ -70,7 +70,7 @@ pub(super) fn run(common: &Common, results: &Path, args: &TrendArgs, console: &C
 }
 
 /// The requested result sets, each once.
-fn folders(results: &Path, patterns: &[String]) -> Result<Vec<ResultsFolder>, Failure> {
+fn folders(common: &Common, results: &Path, patterns: &[String]) -> Result<Vec<ResultsFolder>, Failure> {
     let known = labels(results)?;
     let mut folders: Vec<ResultsFolder> = Vec::new();
     let patterns: Vec<&str> =
@@ -82,7 +82,7 @@ fn folders(results: &Path, patterns: &[String]) -> Result<Vec<ResultsFolder>, Fa
         });
         let mut found: Vec<ResultsFolder> = matching.map(|label| ResultsFolder::new(results, label)).collect();
         if found.is_empty() && !pattern.contains('*') {
-            found.push(open_results(results, pattern)?);
+            found.push(open_results(results, &given_results(common, pattern))?);
         }
         for folder in found {
             if !folders.contains(&folder) {

@@ -54,7 +54,7 @@ struct StepJson {
 
 pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result<Exit, Failure> {
     let paths = project_paths_of(common)?;
-    match find_cell(&paths.results, args, "why", console)? {
+    match find_cell(common, &paths.results, args, "why", console)? {
         CellMatch::One(selected) => explain(common, &paths, &ExplainedCell::judged(&selected), console),
         CellMatch::Missing(missing) => match ExplainedCell::failed(&missing) {
             Some(subject) => explain(common, &paths, &subject, console),
