@@ -166,6 +166,30 @@ fn json_counts_what_was_dropped_by_the_same_words_in_both_languages() {
 }
 
 #[test]
+fn json_names_rules_and_repairs_in_english() {
+    let (project, _) = project();
+    project.expect(0, "run --label a --runs 1");
+    let is_rule = |name: &str| name.starts_with("rule ");
+    let stats = project.expect(0, "cache stats --json").json();
+    assert!(stats["by_model"].as_object().expect("models").keys().any(|name| is_rule(name)), "{stats}");
+    project.expect(0, "cache stats").stdout_says(&["规则 "]);
+    let pruned = project.expect(0, "cache prune --stage compress --dry-run --json").json();
+    let mut groups = pruned["groups"].as_array().expect("groups").iter();
+    assert!(groups.any(|group| group["model"].as_str().is_some_and(is_rule)), "{pruned}");
+    let keys = project.keys("a");
+    let difference = project.expect(0, &format!("cache show {} {} --json", keys[0], keys[1])).json();
+    let statuses = ["a_status", "b_status"].map(|side| difference[side].as_str().unwrap_or_default());
+    assert!(statuses.iter().all(|status| !status.is_empty() && status.is_ascii()), "{difference}");
+    let call = json!({ "id": "c", "type": "function", "function": { "name": "run", "arguments": "{}" } });
+    let asked = json!({ "role": "user", "content": "Run it." });
+    let called = json!({ "role": "assistant", "content": "", "tool_calls": [call] });
+    project.write("session.jsonl", &format!("{asked}\n{called}\n{}\n", json!({ "role": "user", "content": "And?" })));
+    let imported = project.expect(0, "fixture import session.jsonl --json").json();
+    let repairs = json!({ "call without a result: a note takes its place": 1 });
+    assert_eq!(imported["fixtures"][0]["put_right"], repairs, "{imported}");
+}
+
+#[test]
 fn what_is_wrong_with_a_pipeline_and_a_bank_is_said_in_chinese() {
     let (project, _) = project();
     let own = facts(&project);

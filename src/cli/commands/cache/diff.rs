@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::entry::{find_entry, model_of, output_of, place_of, status_line};
+use super::entry::{find_entry, model_of, model_words, output_of, place_of, status_line, status_of, status_word};
 use crate::action::{Digest, InputChange, InputPart};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
@@ -13,6 +13,9 @@ use crate::plan::{DiffSide, Hunk, hunks, source_label};
 use base::locale::word;
 use base::say;
 use store::cache::{CacheSnapshot, EntryStatus, Lookup, Record};
+
+/// What stands before the name of a source that is built in, where JSON has the path of any other.
+const BUILT_IN: &str = "built-in ";
 
 /// Context lines around a difference.
 const AROUND: usize = 2;
@@ -65,8 +68,8 @@ pub(super) fn run(snapshot: &CacheSnapshot, a: &str, b: &str, console: &Console)
     let difference = DiffJson {
         a: old.record.key.to_string(),
         b: new.record.key.to_string(),
-        a_status: status_line(&old.record),
-        b_status: status_line(&new.record),
+        a_status: status_line(&old.record, status_of),
+        b_status: status_line(&new.record, status_of),
         same_output: same_output(&old.record, &new.record),
         inputs: changes.iter().map(|change| compare_input(change, &outputs)).collect(),
         sources: compare_sources(snapshot, &old.meta, &new.meta),
@@ -87,7 +90,7 @@ impl LoadedEntry {
     fn heading(&self, mark: char) -> String {
         let LoadedEntry { record, meta } = self;
         let place = place_of(&meta.coordinate);
-        format!("{mark} {} {} · {place} · {}", meta.stage.name(), record.key.0.short(), model_of(meta))
+        format!("{mark} {} {} · {place} · {}", meta.stage.name(), record.key.0.short(), model_words(&model_of(meta)))
     }
 }
 
@@ -158,7 +161,7 @@ fn input_text(part: Option<&InputPart>, outputs: &Outputs) -> Option<String> {
 }
 
 fn difference(part: &str, old: Option<DiffValue>, new: Option<DiffValue>, hunks: Vec<Hunk>) -> EntryDifference {
-    let diff = (!hunks.is_empty()).then(|| unified(&hunks));
+    let diff = (!hunks.is_empty()).then(|| unified(&hunks, |line| format!("@@ line {line} @@")));
     EntryDifference { part: part.to_owned(), old, new, diff, hunks }
 }
 
@@ -169,7 +172,8 @@ fn compare_sources(snapshot: &CacheSnapshot, old: &EntryMeta, new: &EntryMeta) -
         let texts = snapshot.read_text(&before.digest).zip(snapshot.read_text(&source.digest));
         let hunks = texts.map(|(old, new)| hunks(&old, &new, AROUND)).unwrap_or_default();
         let [before, now] = [&before.digest, &source.digest].map(|digest| Some(DiffValue::from_digest(digest)));
-        Some(difference(&source_label(name, source.path.as_deref()), before, now, hunks))
+        let part = source.path.clone().unwrap_or_else(|| format!("{BUILT_IN}{name}"));
+        Some(difference(&part, before, now, hunks))
     });
     changed.collect()
 }
@@ -179,10 +183,10 @@ fn compare_output(old: &LoadedEntry, new: &LoadedEntry, before: &str, now: &str)
     (before != now).then(|| difference("output", old, new, hunks(before, now, AROUND)))
 }
 
-fn unified(hunks: &[Hunk]) -> Vec<String> {
+/// The lines of a diff; `head` is the first line of a hunk, of which it gets the number.
+fn unified(hunks: &[Hunk], head: impl Fn(usize) -> String) -> Vec<String> {
     let lines = hunks.iter().flat_map(|hunk| {
-        let head = say!("@@ line {} @@", "@@ 第 {} 行 @@", hunk.line);
-        [head].into_iter().chain(hunk.lines.iter().map(|(side, text)| format!("{}{text}", line_mark(*side))))
+        [head(hunk.line)].into_iter().chain(hunk.lines.iter().map(|(side, text)| format!("{}{text}", line_mark(*side))))
     });
     lines.collect()
 }
@@ -197,7 +201,8 @@ fn line_mark(side: DiffSide) -> char {
 
 /// A diff for display, indented: removed lines in red, added lines in green.
 pub(crate) fn hunk_lines(hunks: &[Hunk], indent: &str, console: &Console) -> Vec<String> {
-    unified(hunks).iter().map(|line| format!("{indent}{}", console.paint(line_style(line), line))).collect()
+    let lines = unified(hunks, |line| say!("@@ line {line} @@", "@@ 第 {line} 行 @@"));
+    lines.iter().map(|line| format!("{indent}{}", console.paint(line_style(line), line))).collect()
 }
 
 fn line_style(line: &str) -> TextStyle {
@@ -222,15 +227,19 @@ fn describe(old: &LoadedEntry, new: &LoadedEntry, difference: &DiffJson, console
     lines.push(console.paint(TextStyle::Strong, &heading));
     lines.extend(difference.inputs.iter().flat_map(|part| part.value_lines(console)));
     for source in &difference.sources {
-        lines.push(format!("\n{}", console.paint(TextStyle::Strong, &source.part)));
+        let label = match source.part.strip_prefix(BUILT_IN) {
+            Some(name) => source_label(name, None),
+            None => source.part.clone(),
+        };
+        lines.push(format!("\n{}", console.paint(TextStyle::Strong, &label)));
         lines.extend(source.text_lines(console));
     }
     lines.push(String::new());
-    lines.extend(output_lines(difference, console));
+    lines.extend(output_lines(old, new, difference, console));
     lines.join("\n")
 }
 
-fn output_lines(difference: &DiffJson, console: &Console) -> Vec<String> {
+fn output_lines(old: &LoadedEntry, new: &LoadedEntry, difference: &DiffJson, console: &Console) -> Vec<String> {
     match (&difference.output, difference.same_output) {
         (Some(output), _) => {
             let mut lines = vec![console.paint(TextStyle::Strong, word("Output", "输出"))];
@@ -243,8 +252,8 @@ fn output_lines(difference: &DiffJson, console: &Console) -> Vec<String> {
         }
         (None, _) => vec![
             console.paint(TextStyle::Strong, word("There are not two outputs to compare.", "没有可供比较的两个输出。")),
-            console.paint(TextStyle::Bad, &format!("- {}", difference.a_status)),
-            console.paint(TextStyle::Good, &format!("+ {}", difference.b_status)),
+            console.paint(TextStyle::Bad, &format!("- {}", status_line(&old.record, status_word))),
+            console.paint(TextStyle::Good, &format!("+ {}", status_line(&new.record, status_word))),
         ],
     }
 }

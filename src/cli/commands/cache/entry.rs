@@ -38,16 +38,29 @@ pub(super) fn find_entry(snapshot: &CacheSnapshot, prefix: &str) -> Result<Recor
     snapshot.find(&key).ok_or_else(|| Failure::error(say!("the entry {key} was removed", "条目 {key} 已删除")))
 }
 
-/// Who made an output: the requested model, a built-in rule, or a program.
+/// What JSON and [`model_words`] say of an entry that cannot be read.
+pub(crate) const DAMAGED: &str = "(damaged)";
+
+/// Who made an output, as JSON has it: the requested model, a built-in rule, or a program.
 pub(crate) fn model_of(meta: &EntryMeta) -> String {
     if let Some(name) = &meta.requested_model {
         return name.strip_prefix("lexical/").unwrap_or(name).to_owned();
     }
     if let Some(rule) = named_input(meta, "rule").and_then(|part| part.text.as_ref()) {
-        return say!("rule {rule}", "规则 {rule}");
+        return format!("rule {rule}");
     }
     let is_program = named_input(meta, "command").is_some();
-    if is_program { word("program", "程序").to_owned() } else { "–".to_owned() }
+    if is_program { "program".to_owned() } else { "–".to_owned() }
+}
+
+/// The same in the language that is printed.
+pub(crate) fn model_words(model: &str) -> String {
+    match (model, model.strip_prefix("rule ")) {
+        (_, Some(rule)) => say!("rule {rule}", "规则 {rule}"),
+        ("program", _) => word("program", "程序").to_owned(),
+        (DAMAGED, _) => word(DAMAGED, "（已损坏）").to_owned(),
+        _ => model.to_owned(),
+    }
 }
 
 fn named_input<'m>(meta: &'m EntryMeta, name: &str) -> Option<&'m InputPart> {
@@ -153,9 +166,9 @@ pub(crate) fn fault_of(record: &Record) -> Option<String> {
     }
 }
 
-/// The status of an entry, with the reason if it has no output.
-pub(crate) fn status_line(record: &Record) -> String {
-    let status = status_word(&record.status);
+/// The status of an entry by [`status_of`] or [`status_word`], with the reason if it has no output.
+pub(crate) fn status_line(record: &Record, words: fn(&EntryStatus) -> &'static str) -> String {
+    let status = words(&record.status);
     fault_of(record).map_or_else(|| status.to_owned(), |fault| format!("{status}: {fault}"))
 }
 
@@ -181,7 +194,7 @@ pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -
             word("made by", "出自"),
             format!(
                 "{}{}",
-                model_of(meta),
+                model_words(&model_of(meta)),
                 answered.map_or(String::new(), |name| say!(" (answered by {name})", "（由 {name} 作答）"))
             ),
         ),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::entry::model_of;
+use super::entry::{model_of, model_words};
 use crate::action::Stage;
 use crate::cli::failure::Failure;
 use crate::entries::{EntryMeta, EntryRecord};
@@ -96,10 +96,12 @@ impl EntryFilter {
     }
 }
 
-/// Whether `wanted` is the requested or the answering model, with or without its provider.
+/// Whether `wanted` is the requested or the answering model, with or without its provider, or what made the entry, as
+/// JSON or the terminal names it.
 fn is_model(wanted: &str, meta: &EntryMeta) -> bool {
     let names = [meta.model.as_deref(), meta.requested_model.as_deref()];
-    names.into_iter().flatten().any(|name| is_named(wanted, name)) || model_of(meta) == wanted
+    let maker = model_of(meta);
+    names.into_iter().flatten().any(|name| is_named(wanted, name)) || maker == wanted || model_words(&maker) == wanted
 }
 
 /// Whether `wanted` is this name, with or without its provider.
@@ -128,7 +130,7 @@ impl EntryNames {
         add_name(&mut self.models, meta.requested_model.as_deref());
         add_name(&mut self.models, meta.model.as_deref());
         if meta.requested_model.is_none() {
-            add_name(&mut self.models, Some(model_of(meta).as_str()));
+            add_name(&mut self.models, Some(model_words(&model_of(meta)).as_str()));
         }
     }
 }

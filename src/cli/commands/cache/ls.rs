@@ -1,6 +1,6 @@
 //! `cache ls`: one line per entry, newest first, printed while the entries are read.
 
-use super::entry::{EntryJson, date_of, empty_cache, model_of, place_of};
+use super::entry::{EntryJson, date_of, empty_cache, model_of, model_words, place_of};
 use super::filter::{CacheFilter, EntryFilter, EntryNames};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, age, count, cut, display_width, left, money, right, short_tokens, size};
@@ -119,7 +119,7 @@ impl<'c> EntryList<'c> {
         let line = if self.is_split() {
             format!("{key:<12}  {stage:<8}  {bytes:>7}  {}  {}\n  {place}", right(&cost, 8), right(&age, 6))
         } else {
-            let (model, day) = (left(&cut(&model_of(meta), 22), 22), date_of(day));
+            let (model, day) = (left(&cut(&model_words(&model_of(meta)), 22), 22), date_of(day));
             let (cost, age) = (right(&cost, 8), right(&age, 6));
             format!("{key:<12}  {stage:<8}  {model}  {bytes:>7}  {tokens:>11}  {cost}  {age}  {day:<10}  {place}")
         };

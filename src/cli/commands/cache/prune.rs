@@ -8,7 +8,7 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 
-use super::entry::{model_of, snapshot};
+use super::entry::{DAMAGED, model_of, model_words, snapshot};
 use super::filter::{CacheFilter, EntryFilter, EntryNames, parse_size};
 use super::remote;
 use super::stats::{EntryTotals, sources_of_labels};
@@ -393,7 +393,7 @@ impl PrunePlan {
     fn add<L: Lookup>(&mut self, lookup: &L, prices: &Prices, records: &[Record]) {
         for record in records {
             let meta = lookup.meta(record).ok();
-            let model = meta.as_ref().map_or_else(|| word("(damaged)", "（已损坏）").to_owned(), model_of);
+            let model = meta.as_ref().map_or_else(|| DAMAGED.to_owned(), model_of);
             let asked = meta.and_then(|meta| ModelRef::parse(meta.requested_model.as_deref()?));
             let cost = record.cost.or_else(|| prices.cost(&asked?, &record.usage));
             self.all.add(record, cost);
@@ -448,7 +448,7 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
         let entries = count(sums.entries, Noun::Entry);
         console.print(&format!(
             "  {stage:<9} {} {} {:>9}   {}",
-            left(model, 24),
+            left(&model_words(model), 24),
             right(&entries, 14),
             size(sums.bytes),
             sums.money()

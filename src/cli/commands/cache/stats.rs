@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::entry::{empty_cache, model_of};
+use super::entry::{DAMAGED, empty_cache, model_of, model_words};
 use crate::action::{ActionKey, Digest};
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, count, left, money, right, short, size};
@@ -152,7 +152,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, results: &Path, console: &Console) -
         let header = snapshot.header(&record).ok();
         named.extend(header.iter().flat_map(EntryHeader::texts));
         let meta = header.and_then(EntryMeta::from_header);
-        let model = meta.map_or_else(|| word("(damaged)", "（已损坏）").to_owned(), |meta| model_of(&meta));
+        let model = meta.map_or_else(|| DAMAGED.to_owned(), |meta| model_of(&meta));
         stats.total.add(&record, record.cost);
         stats.by_stage.entry(record.stage_name().to_owned()).or_default().add(&record, record.cost);
         stats.by_model.entry(model).or_default().add(&record, record.cost);
@@ -222,7 +222,7 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
         [(word("by stage", "按阶段"), &stats.by_stage), (word("by model", "按模型"), &stats.by_model)]
     {
         text.push(console.paint(TextStyle::Dim, heading));
-        text.extend(groups.iter().map(|(name, sums)| sums.line(name, is_narrow)));
+        text.extend(groups.iter().map(|(name, sums)| sums.line(&model_words(name), is_narrow)));
     }
     text.push(console.paint(TextStyle::Dim, word("by age", "按时间")));
     text.extend(stats.by_age.iter().map(|age| age.sums.line(age_word(age.age), is_narrow)));
