@@ -10,7 +10,7 @@ use super::aggregates::answers::Answers;
 use super::aggregates::cells::{CellCounts, cell_counts, truncated_share};
 use super::aggregates::constraints::ConstraintSummary;
 use super::aggregates::contexts::{
-    CompressionCost, IdenticalContexts, compression_cost, identical_contexts, life_cycle,
+    CompressionCost, CountedPoints, IdenticalContexts, compression_cost, identical_contexts, life_cycle,
 };
 use super::aggregates::economy::{Economy, answered_facts};
 use super::aggregates::excluded::{ExcludedDimension, NotCompressed, excluded};
@@ -215,7 +215,8 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
     let left_out = excluded.iter().map(|excluded| excluded.dimension).collect();
     let whole = Selection::new(&set.scores, kept, due, &left_out);
     let runs = each(set.variants.len(), |variant| whole.runs(variant));
-    let builder = SummaryBuilder { set, groups: Groups::new(set, &whole), whole, runs };
+    let (groups, points) = (Groups::new(set, &whole), CountedPoints::new(set));
+    let builder = SummaryBuilder { set, groups, points, whole, runs };
     let methods =
         each(set.variants.len(), |variant| Some((set.variants.get(variant)?.key.clone(), builder.method(variant)?)));
     let methods: Ordered<MethodSummary> = methods.into_iter().flatten().collect();
@@ -240,7 +241,7 @@ pub fn summarize(set: &ResultSet, comparison: Option<Comparison>) -> Summary {
         excluded,
         scale: scale_check(set),
         judges: judge_quality(set),
-        needed_points: needed_points(set),
+        needed_points: needed_points(&builder.points),
         identical_contexts: identical_contexts(set),
         comparison,
     }
@@ -264,6 +265,7 @@ struct SummaryBuilder<'s> {
     /// The runs of each variant, over all probes of `whole`.
     runs: Vec<VariantRuns>,
     groups: Groups<'s>,
+    points: CountedPoints<'s>,
 }
 
 impl SummaryBuilder<'_> {
@@ -285,13 +287,13 @@ impl SummaryBuilder<'_> {
             by_tag: levels_by_group(&self.groups.by_tag, variant),
             by_cycle: self.by_cycle(variant),
             by_length: levels_by_group(&self.groups.by_length, variant),
-            survival_by_age: SurvivalByAge::new(self.set, &info.name, economy.facts_by_age.clone()),
+            survival_by_age: SurvivalByAge::new(&self.points, &info.name, economy.facts_by_age.clone()),
             economy,
             constraints: ConstraintSummary::new(self.set, &info.name),
-            needed: needed_summary(self.set, &info.name),
+            needed: needed_summary(&self.points, &info.name),
             invented: InventedSummary::new(self.set, &info.name),
             literal_check: LiteralCheck::new(self.set, variant, &self.whole.kept),
-            compression: compression_cost(self.set, &info.name),
+            compression: compression_cost(&self.points, &info.name),
             lifetime: life_cycle(self.set, &info.name),
             retention: self.retention(variant),
             noise: components(&self.set.scores, variant, &self.whole.kept, runs.are_deterministic()),

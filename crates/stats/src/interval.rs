@@ -189,6 +189,13 @@ pub fn geometric_mean(values: &[f64]) -> Option<Estimate> {
     Some(Estimate { center, ci95, p: None, se: None, ..of_logs })
 }
 
+/// The mean sizes of two sides that are compared: their geometric means or, if a value of either is 0, the arithmetic
+/// means of both, since the ratio of one kind of mean to the other says nothing.
+pub fn paired_sizes(sides: [&[f64]; 2]) -> [Option<f64>; 2] {
+    let has_zero = sides.iter().any(|values| values.contains(&0.0));
+    sides.map(|values| if has_zero { mean(values) } else { geometric_mean(values).map(|mean| mean.center) })
+}
+
 /// The mean of values from `floor` to `ceiling`, its interval clipped to these, without a p.
 fn bounded(values: &[f64], floor: f64, ceiling: f64) -> Option<Estimate> {
     if !values.iter().all(|x| (floor - TINY..=ceiling + TINY).contains(x)) {
@@ -232,6 +239,15 @@ mod tests {
         let empty = geometric_mean(&[0.0, 4.0]).unwrap();
         assert_eq!((empty.center, empty.ci95), (2.0, None));
         assert_eq!((geometric_mean(&[]), geometric_mean(&[-1.0])), (None, None));
+    }
+
+    #[test]
+    fn sizes_of_two_sides_have_the_same_kind_of_mean() {
+        let sizes = [100.0, 1_000.0, 10_000.0];
+        assert_eq!(paired_sizes([&sizes, &[0.0, 1_000.0, 10_000.0]]), [Some(3_700.0), Some(11_000.0 / 3.0)]);
+        let [one, other] = paired_sizes([&sizes, &[1_000.0]]);
+        assert!([one, other].iter().flatten().all(|mean| (mean - 1_000.0).abs() < 1e-9));
+        assert_eq!(paired_sizes([&[], &[0.0]]), [None, Some(0.0)]);
     }
 
     #[test]

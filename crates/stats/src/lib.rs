@@ -53,7 +53,9 @@ pub use center::{MissingCounts, RunValues, combined_runs, mean, mean_of, median,
 pub use components::{Component, Components, NoComponent, components};
 pub use exact::{FailureCounts, FailureTest, excess_failures_p, failure_tests};
 pub use families::{FamilyVerdicts, MethodDifferences, MethodVerdicts, family_verdicts};
-pub use interval::{Estimate, Interval, geometric_mean, interval, level, lower_bound, share, share_difference};
+pub use interval::{
+    Estimate, Interval, geometric_mean, interval, level, lower_bound, paired_sizes, share, share_difference,
+};
 pub use pairing::Paired;
 pub use pairs::{Observation, PairClasses};
 pub use power::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};

@@ -6,9 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::contexts::{at, common_points};
+use super::contexts::{CountedPoints, at};
 use super::shares::shares_by;
-use crate::results::result_set::ResultSet;
 use crate::results::{Ordered, Share};
 
 /// `survival_by_age` of a method in `summary.json`.
@@ -23,8 +22,8 @@ pub struct SurvivalByAge {
 
 impl SurvivalByAge {
     /// Measures a method; `None` where nothing has an age.
-    pub(crate) fn new(set: &ResultSet, method: &str, facts: Ordered<Share>) -> Option<SurvivalByAge> {
-        let common = common_points(set);
+    pub(crate) fn new(points: &CountedPoints<'_>, method: &str, facts: Ordered<Share>) -> Option<SurvivalByAge> {
+        let CountedPoints { set, common, .. } = points;
         let contexts = set.contexts.iter().filter(|context| context.method == method && common.contains(&at(context)));
         let references =
             contexts.flat_map(|context| context.references.iter().map(move |reference| (&context.fixture, reference)));
@@ -60,11 +59,15 @@ mod tests {
         ["a", "b", "c"].into_iter().flat_map(with).collect()
     }
 
+    fn survival(contexts: Vec<ContextFigures>) -> Option<SurvivalByAge> {
+        SurvivalByAge::new(&CountedPoints::new(&set(contexts)), "m", Ordered::new())
+    }
+
     #[test]
     fn references_are_counted_by_their_age() {
-        let found = SurvivalByAge::new(&set(decaying(4, 256)), "m", Ordered::new()).expect("ages");
+        let found = survival(decaying(4, 256)).expect("ages");
         assert_eq!(found.references.keys().collect::<Vec<_>>(), ["1", "2", "3", "4"]);
         assert_eq!(found.references["2"].share, Some(0.5625));
-        assert_eq!(SurvivalByAge::new(&set(decaying(0, 0)), "m", Ordered::new()), None);
+        assert_eq!(survival(decaying(0, 0)), None);
     }
 }

@@ -46,8 +46,12 @@ impl<'s> Answers<'s> {
 
     /// Tokens of a context: the geometric mean over fixtures of the means over probes.
     pub(crate) fn context_tokens(&self) -> Option<Estimate> {
-        let means = self.fixture_means(|m| m.context_tokens.map(|tokens| tokens as f64));
-        stats::geometric_mean(&means.map(|(_, mean)| mean).collect::<Vec<_>>())
+        stats::geometric_mean(&self.context_sizes())
+    }
+
+    /// The mean tokens of a context of each fixture.
+    pub(crate) fn context_sizes(&self) -> Vec<f64> {
+        self.fixture_means(|m| m.context_tokens.map(|tokens| tokens as f64)).map(|(_, mean)| mean).collect()
     }
 
     /// 1 − context tokens / replaced tokens.

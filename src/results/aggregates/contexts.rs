@@ -71,7 +71,7 @@ pub(super) fn point_faults(set: &ResultSet) -> BTreeMap<PointAt<'_>, Option<Reca
 
 /// The points that count for figures: those without a fault. If there are none, those that have a recall, which then
 /// decides nothing. If there are none either, all points, which then only have a cost.
-pub(super) fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
+fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     let points = point_faults(set);
     let left_out = idle_points(set);
     let rules: [fn(Option<RecallCaveat>) -> bool; 3] = [|fault| fault.is_none(), has_recall, |_| true];
@@ -82,16 +82,26 @@ pub(super) fn counted_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
     candidates.into_iter().find(|points| !points.is_empty()).unwrap_or_default()
 }
 
-/// Of the points that count, those that all methods compressed: a method that fails at the hard points would look better on
-/// the others. A method without any context is ignored.
-pub(super) fn common_points(set: &ResultSet) -> BTreeSet<PointAt<'_>> {
-    let mut compressed: BTreeMap<&str, BTreeSet<PointAt<'_>>> = BTreeMap::new();
-    for context in &set.contexts {
-        compressed.entry(context.method.as_str()).or_default().insert(at(context));
+/// The points of a set that count for its figures. They are the same for all methods, so they are found once.
+pub(crate) struct CountedPoints<'s> {
+    pub(super) set: &'s ResultSet,
+    pub(super) all: BTreeSet<PointAt<'s>>,
+    /// Those that all methods compressed: a method that fails at the hard points would look better on the others. A method
+    /// without any context is ignored.
+    pub(super) common: BTreeSet<PointAt<'s>>,
+}
+
+impl<'s> CountedPoints<'s> {
+    pub(crate) fn new(set: &'s ResultSet) -> CountedPoints<'s> {
+        let mut compressed: BTreeMap<&str, BTreeSet<PointAt<'_>>> = BTreeMap::new();
+        for context in &set.contexts {
+            compressed.entry(context.method.as_str()).or_default().insert(at(context));
+        }
+        let all = counted_points(set);
+        let mut common = all.clone();
+        common.retain(|point| compressed.values().all(|own| own.contains(point)));
+        CountedPoints { set, all, common }
     }
-    let mut points = counted_points(set);
-    points.retain(|point| compressed.values().all(|own| own.contains(point)));
-    points
 }
 
 fn has_recall(fault: Option<RecallCaveat>) -> bool {
@@ -128,13 +138,14 @@ fn fixture_means(contexts: &[&ContextFigures], of: impl Fn(&ContextFigures) -> O
 
 /// What a compression of a method costs, at the points that count and that all methods compressed; how many contexts
 /// there are, at all points that count.
-pub(crate) fn compression_cost(set: &ResultSet, method: &str) -> CompressionCost {
-    let CompressionCost { contexts, expected, .. } = cost_at(set, method, &counted_points(set));
-    CompressionCost { contexts, expected, ..cost_at(set, method, &common_points(set)) }
+pub(crate) fn compression_cost(points: &CountedPoints<'_>, method: &str) -> CompressionCost {
+    let CountedPoints { set, all, common } = points;
+    let CompressionCost { contexts, expected, .. } = cost_at(set, method, all);
+    CompressionCost { contexts, expected, ..cost_at(set, method, common) }
 }
 
 /// What a compression costs on either side of a comparison, at the points that both sides compressed; of these at the
-/// points that count on both, if there are any.
+/// points that count on both, if there are any. The tokens have no interval.
 pub(crate) fn paired_compression_costs<'s>(sides: [(&'s ResultSet, &'s str); 2]) -> [CompressionCost; 2] {
     let [(own, _), (other, _)] = sides;
     let [a, b] = sides.map(|(set, method)| contexts(set, method).into_iter().map(at).collect::<BTreeSet<_>>());
@@ -142,18 +153,33 @@ pub(crate) fn paired_compression_costs<'s>(sides: [(&'s ResultSet, &'s str); 2])
     common.retain(|(fixture, _)| have_same_points(own, other, fixture));
     let counted = &(&counted_points(own) & &counted_points(other)) & &common;
     let points = if counted.is_empty() { common } else { counted };
-    sides.map(|(set, method)| cost_at(set, method, &points))
+    let [a, b] = sides.map(|(set, method)| sizes(&contexts_at(set, method, &points)));
+    let mut costs = sides.map(|(set, method)| cost_at(set, method, &points));
+    for (cost, tokens) in costs.iter_mut().zip(stats::paired_sizes([&a, &b])) {
+        (cost.tokens, cost.tokens_ci95) = (tokens, None);
+    }
+    costs
+}
+
+/// The contexts of a method at these points.
+fn contexts_at<'s>(set: &'s ResultSet, method: &str, points: &BTreeSet<PointAt<'_>>) -> Vec<&'s ContextFigures> {
+    let mut contexts = contexts(set, method);
+    contexts.retain(|context| points.contains(&at(context)));
+    contexts
+}
+
+/// The mean tokens of a context, by fixture.
+fn sizes(contexts: &[&ContextFigures]) -> Vec<f64> {
+    fixture_means(contexts, |context| context.tokens.map(|tokens| tokens as f64))
 }
 
 /// What a compression of a method costs at these points.
 fn cost_at(set: &ResultSet, method: &str, counted: &BTreeSet<PointAt<'_>>) -> CompressionCost {
-    let mut compressed = contexts(set, method);
-    compressed.retain(|context| counted.contains(&at(context)));
+    let compressed = contexts_at(set, method, counted);
     let uncompressed = set.not_compressed.iter().flat_map(|set| contexts(set, method));
     let uncompressed = uncompressed.filter(|context| counted.contains(&at(context))).count() as u64;
     let is_priced = compressed.iter().all(|context| context.usd.is_some());
-    let sizes = fixture_means(&compressed, |context| context.tokens.map(|tokens| tokens as f64));
-    let tokens = stats::geometric_mean(&sizes);
+    let tokens = stats::geometric_mean(&sizes(&compressed));
     CompressionCost {
         contexts: compressed.len() as u64,
         expected: (counted.len() as u64 * u64::from(set.design().runs.compress)).saturating_sub(uncompressed),
@@ -306,6 +332,23 @@ mod tests {
         let mut unreadable = at(2, 0);
         unreadable.tokens = None;
         assert_eq!(life_cycle(&set(vec![at(1, 100), unreadable]), "m"), None);
+    }
+
+    /// A set with contexts of these sizes in two sessions.
+    fn sized(tokens: [u64; 2]) -> ResultSet {
+        let contexts = ["a", "b"].into_iter().zip(tokens);
+        let contexts =
+            contexts.map(|(name, tokens)| ContextFigures { tokens: Some(tokens), ..context(name, 1, 1, 0.5) });
+        set(contexts.collect())
+    }
+
+    #[test]
+    fn two_sides_have_the_same_kind_of_mean_where_a_context_is_empty() {
+        let (before, after) = (sized([100, 900]), sized([0, 900]));
+        let [own, other] = paired_compression_costs([(&before, "m"), (&after, "m")]).map(|cost| cost.tokens);
+        assert_eq!((own, other), (Some(500.0), Some(450.0)));
+        let [own, _] = paired_compression_costs([(&before, "m"), (&before, "m")]).map(|cost| cost.tokens);
+        assert!(own.is_some_and(|tokens| (tokens - 300.0).abs() < 1e-9), "{own:?}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::contexts::{PointAt, at, common_points, contexts, have_same_points, mean_by_fixture, point_faults};
+use super::contexts::{CountedPoints, PointAt, at, contexts, have_same_points, mean_by_fixture, point_faults};
 use crate::measure::RecallCaveat;
 use crate::results::files::context_row::{ContextFigures, ContextNeeded};
 use crate::results::result_set::ResultSet;
@@ -49,8 +49,8 @@ pub struct NeededPoints {
 }
 
 /// The points that count for the figures of all methods; `None` without contexts.
-pub(crate) fn needed_points(set: &ResultSet) -> Option<NeededPoints> {
-    let (common, faults) = (common_points(set), point_faults(set));
+pub(crate) fn needed_points(CountedPoints { set, common, .. }: &CountedPoints<'_>) -> Option<NeededPoints> {
+    let faults = point_faults(set);
     let mut left_out = BTreeMap::new();
     for fault in faults.values().flatten() {
         *left_out.entry(*fault).or_default() += 1;
@@ -93,8 +93,8 @@ fn runs(figures: &Figures, runs: u32, kept: impl Fn(u32) -> bool) -> RunValues {
 
 /// What the contexts of a method have of what was needed later, at the points that all methods compressed; `None` where
 /// nothing was needed, or no context can be read.
-pub(crate) fn needed_summary(set: &ResultSet, method: &str) -> Option<NeededSummary> {
-    let common = common_points(set);
+pub(crate) fn needed_summary(points: &CountedPoints<'_>, method: &str) -> Option<NeededSummary> {
+    let CountedPoints { set, common, .. } = points;
     let mut contexts = contexts(set, method);
     contexts.retain(|context| context.needed.is_some() && common.contains(&at(context)));
     contexts.first()?;
@@ -171,8 +171,8 @@ fn have_same_references(own: &ResultSet, other: &ResultSet, fixture: &str) -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::aggregates::contexts::compression_cost;
     use crate::results::aggregates::contexts::fakes::{context, set};
+    use crate::results::aggregates::contexts::{CompressionCost, compression_cost};
     use proptest::prelude::*;
 
     fn all() -> Vec<ContextFigures> {
@@ -186,14 +186,26 @@ mod tests {
         ["a", "b", "c"].into_iter().enumerate().flat_map(of).collect()
     }
 
+    fn summary_of(contexts: Vec<ContextFigures>) -> NeededSummary {
+        needed_summary(&CountedPoints::new(&set(contexts)), "m").expect("needed")
+    }
+
+    fn points_of(contexts: Vec<ContextFigures>) -> NeededPoints {
+        needed_points(&CountedPoints::new(&set(contexts))).expect("points")
+    }
+
+    fn cost_of(contexts: Vec<ContextFigures>) -> CompressionCost {
+        compression_cost(&CountedPoints::new(&set(contexts)), "m")
+    }
+
     #[test]
     fn a_level_is_the_mean_over_sessions_of_the_median_over_runs_of_the_mean_over_points() {
-        let found = needed_summary(&set(all()), "m").expect("needed");
+        let found = summary_of(all());
         // Runs of the first session: .20 and .25; of the others .2 and .4 more. The newest text has .4.
         assert!((found.recall.expect("a recall") - 0.425).abs() < 1e-9);
         assert!((found.lift.expect("a lift") - 0.025).abs() < 1e-9);
         assert_eq!((found.fixtures, found.count), (3, 24));
-        let cost = compression_cost(&set(all()), "m");
+        let cost = cost_of(all());
         assert_eq!((cost.contexts, cost.seconds, cost.calls, cost.usd), (12, Some(2.0), Some(1.0), Some(0.5)));
     }
 
@@ -203,8 +215,8 @@ mod tests {
         for context in contexts.iter_mut().filter(|context| context.fixture != "c") {
             context.user_tokens = Some(if context.fixture == "a" { 300 } else { 0 });
         }
-        assert_eq!(compression_cost(&set(contexts), "m").user_share, Some(0.15), "the mean of the two that are known");
-        assert_eq!(compression_cost(&set(all()), "m").user_share, None, "unknown is not zero");
+        assert_eq!(cost_of(contexts).user_share, Some(0.15), "the mean of the two that are known");
+        assert_eq!(cost_of(all()).user_share, None, "unknown is not zero");
     }
 
     #[test]
@@ -215,15 +227,14 @@ mod tests {
                 needed.own.caveat = Some(RecallCaveat::Short);
             }
         }
-        let found = needed_summary(&set(contexts.clone()), "m").expect("needed");
+        let found = summary_of(contexts.clone());
         assert_eq!(found.fixtures, 1);
-        let points = |contexts: &[ContextFigures]| needed_points(&set(contexts.to_vec())).expect("points");
-        let some = points(&contexts);
+        let some = points_of(contexts.clone());
         assert_eq!((some.fixtures, some.points, some.without_verdict), (1, 2, false));
         assert_eq!(some.left_out, BTreeMap::from([(RecallCaveat::Short, 4)]));
         contexts.retain(|context| context.fixture != "c");
-        let found = needed_summary(&set(contexts.clone()), "m").expect("needed");
-        assert_eq!((found.fixtures, points(&contexts).without_verdict), (2, true));
+        let found = summary_of(contexts.clone());
+        assert_eq!((found.fixtures, points_of(contexts.clone()).without_verdict), (2, true));
         assert_eq!(paired_recall([(&set(contexts.clone()), "m"), (&set(contexts), "m")]), None, "they decide nothing");
     }
 
@@ -234,11 +245,11 @@ mod tests {
             context.needed = None;
             context.tokens = Some(9000);
         }
-        assert_eq!(compression_cost(&set(contexts.clone()), "m").tokens, Some(100.0));
-        let points = needed_points(&set(contexts.clone())).expect("points");
+        assert_eq!(cost_of(contexts.clone()).tokens, Some(100.0));
+        let points = points_of(contexts.clone());
         assert_eq!(points.left_out, BTreeMap::from([(RecallCaveat::NothingNeeded, 2)]));
         contexts.iter_mut().for_each(|context| context.needed = None);
-        assert_eq!(compression_cost(&set(contexts), "m").contexts, 12, "without any recall all points count");
+        assert_eq!(cost_of(contexts).contexts, 12, "without any recall all points count");
     }
 
     #[test]
@@ -246,11 +257,11 @@ mod tests {
         let others = all().into_iter().filter(|context| context.fixture != "a");
         let others = others.map(|context| ContextFigures { method: "n".into(), ..context });
         let contexts: Vec<ContextFigures> = all().into_iter().chain(others).collect();
-        let found = needed_summary(&set(contexts.clone()), "m").expect("needed");
+        let found = summary_of(contexts.clone());
         assert_eq!(found.fixtures, 2, "the other method has nothing of the first session");
-        let points = needed_points(&set(contexts.clone())).expect("points");
+        let points = points_of(contexts.clone());
         assert_eq!((points.points, points.fixtures, points.uncommon), (4, 2, 2));
-        let cost = compression_cost(&set(contexts), "m");
+        let cost = cost_of(contexts);
         assert_eq!((cost.contexts, cost.expected), (12, 12), "nothing of this method is missing");
     }
 
@@ -266,9 +277,9 @@ mod tests {
         #[test]
         fn the_order_of_sessions_is_irrelevant(order in Just((0..12).collect::<Vec<usize>>()).prop_shuffle()) {
             let contexts = all();
-            let shuffled = order.iter().filter_map(|at| contexts.get(*at).cloned()).collect();
-            let (one, other) = (set(contexts.clone()), set(shuffled));
-            prop_assert_eq!(needed_summary(&one, "m"), needed_summary(&other, "m"));
+            let shuffled: Vec<ContextFigures> = order.iter().filter_map(|at| contexts.get(*at).cloned()).collect();
+            prop_assert_eq!(summary_of(contexts.clone()), summary_of(shuffled.clone()));
+            let (one, other) = (set(contexts), set(shuffled));
             prop_assert_eq!(
                 paired_recall([(&one, "m"), (&other, "m")]).map(|paired| paired.estimate().center), Some(0.0)
             );

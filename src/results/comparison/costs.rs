@@ -35,7 +35,7 @@ impl CostChange {
 /// What a method costs on both sides, over what both have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CostChanges {
-    /// Tokens of a context, the geometric mean over fixtures.
+    /// Tokens of a context, the geometric mean over fixtures; where a fixture has none, the arithmetic mean on both sides.
     pub tokens: CostChange,
     /// Tokens of a task of ten probes.
     pub tokens_per_task: CostChange,
@@ -54,11 +54,9 @@ impl CostChanges {
         let after = Answers::new(matched.judged, matched.pair.a.place, &judged);
         let before = Answers::new(matched.baseline, matched.pair.b.place, &baseline);
         let [paid, paid_before] = paired_compression_costs(matched.methods());
+        let [tokens, tokens_before] = stats::paired_sizes([&after.context_sizes(), &before.context_sizes()]);
         CostChanges {
-            tokens: CostChange {
-                before: before.context_tokens().map(|tokens| tokens.center).or(paid_before.tokens),
-                after: after.context_tokens().map(|tokens| tokens.center).or(paid.tokens),
-            },
+            tokens: CostChange { before: tokens_before.or(paid_before.tokens), after: tokens.or(paid.tokens) },
             tokens_per_task: CostChange {
                 before: tokens_of_task(&before, DEFAULT_PROBES),
                 after: tokens_of_task(&after, DEFAULT_PROBES),
