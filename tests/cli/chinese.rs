@@ -165,11 +165,15 @@ fn json_counts_what_was_dropped_by_the_same_words_in_both_languages() {
     assert!(!dropped.is_empty() && dropped.keys().all(|why| why.is_ascii()), "{made}");
 }
 
+/// Whether it is the English name of a built-in rule.
+fn is_rule(model: &str) -> bool {
+    model.starts_with("rule ")
+}
+
 #[test]
 fn json_names_rules_and_repairs_in_english() {
     let (project, _) = project();
     project.expect(0, "run --label a --runs 1");
-    let is_rule = |name: &str| name.starts_with("rule ");
     let stats = project.expect(0, "cache stats --json").json();
     assert!(stats["by_model"].as_object().expect("models").keys().any(|name| is_rule(name)), "{stats}");
     project.expect(0, "cache stats").stdout_says(&["规则 "]);
