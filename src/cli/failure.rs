@@ -435,6 +435,12 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
         )
         .to_owned(),
         EvaluationError::TooManyCells(_) => word("compare without --html", "不带 --html 进行比较").to_owned(),
+        EvaluationError::OtherBaseline(_) => word(
+            "nothing was sent: undo what differs, or run the baseline again as the project is now; without --compare-to the \
+             run is not compared",
+            "没有发送任何请求：请撤销这些差异，或按项目现在的样子重新运行基线；不带 --compare-to 的运行不作比较",
+        )
+        .to_owned(),
         EvaluationError::UsedFixtures { .. } => word(
             "--confirm needs fixtures that no `run --compare-to` and no `compare` with this baseline used",
             "--confirm 需要与该基线的任何 `run --compare-to` 或 `compare` 都未用过的样本",

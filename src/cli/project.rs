@@ -75,12 +75,7 @@ pub(crate) fn open_request(
     Ok(OpenRequest {
         file: find_pipeline(&folder(common), common.config.as_deref())?,
         profile: common.profile.clone(),
-        selection: MatrixSelection {
-            fixtures: non_empty(&select.fixtures),
-            methods: non_empty(&select.methods),
-            probes: non_empty(&select.probes),
-            is_confirmation: select.is_confirmation,
-        },
+        selection: selection_of(select),
         overrides: Overrides {
             runs: select.runs,
             model: select.model.clone(),
@@ -98,6 +93,16 @@ pub(crate) fn open_request(
         without_banks: opening.without_banks,
         sharers: opening.sharers,
     })
+}
+
+/// The part of the matrix that the flags select.
+pub(crate) fn selection_of(select: &SelectArgs) -> MatrixSelection {
+    MatrixSelection {
+        fixtures: non_empty(&select.fixtures),
+        methods: non_empty(&select.methods),
+        probes: non_empty(&select.probes),
+        is_confirmation: select.is_confirmation,
+    }
 }
 
 /// The paths of the project, without validating its files.

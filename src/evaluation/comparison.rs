@@ -1,12 +1,13 @@
 //! Comparisons of the two sides that `compare` is given, and of a run with its baseline.
 
 use super::error::EvaluationError;
+use super::request::Baseline;
 use crate::action::Digest;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{MatrixSelection, Pipeline};
 use crate::plan::{DiffSide, changed_places, hunks};
 use crate::results::{
-    Comparison, ComparisonScope, FindTextEdit, FolderError, Regradings, ResultSet, ResultsFolder, Side, TextEdit,
-    Tried, Tries, Try, compare, count_tries, open_side,
+    Comparison, ComparisonScope, Design, FindTextEdit, FolderError, Regradings, ResultSet, ResultsFolder, Side,
+    TextEdit, Tried, Tries, Try, compare, count_tries, open_side, require_comparable, variant_designs,
 };
 use base::files::FileError;
 use store::cache::Lookup;
@@ -98,8 +99,52 @@ fn open_side_in(pipeline: &Pipeline, side: &str) -> Result<(ResultsFolder, Optio
 ///
 /// # Errors
 /// There are no such results.
-pub fn find_baseline(pipeline: &Pipeline, side: &str) -> Result<ResultsFolder, FolderError> {
+pub(super) fn find_baseline(pipeline: &Pipeline, side: &str) -> Result<ResultsFolder, FolderError> {
     open_side_in(pipeline, side).map(|(folder, _)| folder)
+}
+
+/// Refuses a run of this design and selection that could not be compared with its baseline, before anything is sent.
+///
+/// # Errors
+/// The baseline cannot be read or measured something else; fixtures that are to confirm a winner were used before.
+pub fn check_baseline(
+    pipeline: &Pipeline,
+    design: &Design,
+    baseline: &Baseline,
+    selection: &MatrixSelection,
+) -> Result<(), EvaluationError> {
+    let (folder, method) = open_side_in(pipeline, &baseline.side)?;
+    if baseline.confirms {
+        refuse_used_fixtures(design, &folder)?;
+    }
+    let scope = scope(selection, Some(baseline));
+    require_comparable(design.clone(), folder.manifest()?, method.as_deref(), scope)
+        .map_err(EvaluationError::OtherBaseline)
+}
+
+/// Refuses to confirm a winner on fixtures that a try used, or that confirmed another winner.
+fn refuse_used_fixtures(design: &Design, baseline: &ResultsFolder) -> Result<(), EvaluationError> {
+    let tries = Tries::read(baseline)?;
+    let designs = variant_designs(design).into_values().collect();
+    let used = design.fixtures.iter().filter(|fixture| tries.have_used(&fixture.digests.transcript, &designs));
+    let fixtures: Vec<String> = used.map(|fixture| fixture.name.clone()).collect();
+    match fixtures.is_empty() {
+        true => Ok(()),
+        false => Err(EvaluationError::UsedFixtures { fixtures, baseline: baseline.label() }),
+    }
+}
+
+/// What the comparison may leave out. A run of selected fixtures or probes, such as a look, is compared only on what both
+/// sides have.
+pub(super) fn scope(selection: &MatrixSelection, baseline: Option<&Baseline>) -> ComparisonScope {
+    let is_look = baseline.is_some_and(|baseline| baseline.until_decided);
+    if baseline.is_some_and(|baseline| baseline.only_common) {
+        ComparisonScope::Common
+    } else if selection.fixtures.is_none() && selection.probes.is_none() && !is_look {
+        ComparisonScope::All
+    } else {
+        ComparisonScope::Selected
+    }
 }
 
 /// The comparison with the baseline of the run and the folder of the baseline; `None` if the run has no baseline.

@@ -95,6 +95,9 @@ pub enum EvaluationError {
     /// Two result sets do not measure the same.
     #[error(transparent)]
     Incomparable(#[from] Incomparable),
+    /// A run would measure something else than its baseline did.
+    #[error(transparent)]
+    OtherBaseline(Incomparable),
     /// A result set has too many rows for the page of a comparison.
     #[error("{}", say!("`{_0}` has more than {FEW} cells, which are too many for a page", "`{_0}` 超过 {FEW} 个单元，对一个页面过多"))]
     TooManyCells(String),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::comparison::{compared_to_baseline, find_baseline, record_tries, text_edits_in};
+use super::comparison::{check_baseline, compared_to_baseline, record_tries, scope, text_edits_in};
 use super::cost_limit::{check_cost_limit, require_prices};
 use super::engine::{EngineOptions, run_matrix};
 use super::error::EvaluationError;
@@ -30,8 +30,8 @@ use crate::entries::Refresh;
 use crate::pipeline::{Matrix, OpenRequest, Opened, Pipeline, data_files};
 use crate::plan::{CostEstimate, reachable, selftest_actions};
 use crate::results::{
-    ComparisonScope, Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError, ListedRow, Manifest,
-    Publication, Regradings, ResultsFolder, Summary, Tried, Tries, names, unfinished_refresh, variant_designs,
+    Design, ForecastTotals, Label, LabelLockError, LabelWriter, LabelWriterError, ListedRow, Manifest, Publication,
+    Regradings, Summary, Tried, names, unfinished_refresh,
 };
 use crate::scheduler::{self, Budget, Listener, RunOutcome};
 use base::say;
@@ -206,11 +206,8 @@ impl Prepared {
             limits = limits.part(part.share());
         }
         let design = Design::from_pipeline(&pipeline);
-        if let Some(Baseline { side, confirms, .. }) = &request.baseline {
-            let baseline = find_baseline(&pipeline, side)?;
-            if *confirms {
-                refuse_used_fixtures(&design, &baseline)?;
-            }
+        if let Some(baseline) = &request.baseline {
+            check_baseline(&pipeline, &design, baseline, &request.project.selection)?;
         }
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, request.replace)
             .map_err(|error| lock_failure(error, part.as_ref()))?;
@@ -398,7 +395,7 @@ impl Prepared {
         }
         manifest.commit = commit_of(&pipeline.folder);
         manifest.compared_to = request.baseline.as_ref().map(|baseline| baseline.side.clone());
-        manifest.compared_scope = scope(request);
+        manifest.compared_scope = scope(&request.project.selection, request.baseline.as_ref());
         manifest.until_decided = request.baseline.as_ref().is_some_and(|baseline| baseline.until_decided);
         manifest.selftest = (!pipeline.judges.is_empty()).then_some(pipeline.settings.selftest);
         manifest.caveats.offline = request.offline;
@@ -444,18 +441,6 @@ fn begin_refresh(pipeline: &Pipeline, label: &Label, request: &Request, listenin
     unfinished.unwrap_or_else(|| Refresh::new(request.refresh.clone()))
 }
 
-/// Refuses to confirm a winner on fixtures that a try used, or that confirmed another winner.
-fn refuse_used_fixtures(design: &Design, baseline: &ResultsFolder) -> Result<(), EvaluationError> {
-    let tries = Tries::read(baseline)?;
-    let designs = variant_designs(design).into_values().collect();
-    let used = design.fixtures.iter().filter(|fixture| tries.have_used(&fixture.digests.transcript, &designs));
-    let fixtures: Vec<String> = used.map(|fixture| fixture.name.clone()).collect();
-    match fixtures.is_empty() {
-        true => Ok(()),
-        false => Err(EvaluationError::UsedFixtures { fixtures, baseline: baseline.label() }),
-    }
-}
-
 /// Refuses batches in a part, because its folder may be gone before they end.
 fn refuse_batches(pipeline: &Pipeline) -> Result<(), EvaluationError> {
     match stage_models(pipeline).find(|model| model.lane == Lane::Batch) {
@@ -486,18 +471,6 @@ fn copy_known(part: &PartOfRun, pipeline: &Pipeline, store: &Store) -> Result<()
 
 fn now() -> String {
     base::clock::now().to_string()
-}
-
-/// What the comparison may leave out. A run of selected fixtures or probes is compared only on what both sides have.
-fn scope(Request { project, baseline, .. }: &Request) -> ComparisonScope {
-    let (fixtures, probes) = (&project.selection.fixtures, &project.selection.probes);
-    if baseline.as_ref().is_some_and(|baseline| baseline.only_common) {
-        ComparisonScope::Common
-    } else if fixtures.is_none() && probes.is_none() {
-        ComparisonScope::All
-    } else {
-        ComparisonScope::Selected
-    }
 }
 
 fn expected(estimate: &CostEstimate) -> ForecastTotals {

@@ -4,11 +4,12 @@
 //! Every look tests at [`stats::thresholds::LOOK_ALPHA`], so that all looks together find a nonexistent difference no
 //! more often than one comparison at 5%. A look is a run of the label that only adds to the previous look.
 
-use super::comparison::find_baseline;
+use super::comparison::{check_baseline, find_baseline};
 use super::error::EvaluationError;
 use super::project::open_project;
 use super::request::Request;
-use crate::results::{Label, Manifest, ResultsFolder};
+use crate::pipeline::{MatrixSelection, Pipeline};
+use crate::results::{Design, Label, Manifest, ResultsFolder};
 
 /// The numbers of fixtures after which there is a look.
 const LOOKS: [usize; 3] = [4, 8, 12];
@@ -37,7 +38,7 @@ impl Looks {
 /// The looks of a request for `label`.
 ///
 /// # Errors
-/// The project has faults; the baseline cannot be read or shares too few fixtures.
+/// The project has faults; the baseline cannot be read, shares too few fixtures or measured something else.
 pub fn looks(request: &Request, label: &Label) -> Result<Looks, EvaluationError> {
     let pipeline = open_project(&request.project)?.pipeline;
     let baseline = request.baseline.as_ref().map(|baseline| baseline.side.as_str()).unwrap_or_default();
@@ -57,7 +58,19 @@ pub fn looks(request: &Request, label: &Label) -> Result<Looks, EvaluationError>
     let begun = begun.map_or(0, |at| at + 1);
     let last = largest.min(fixtures.len());
     let sizes = LOOKS.into_iter().filter(|size| *size < last && *size >= begun).chain([last]).collect();
-    Ok(Looks { fixtures, sizes })
+    let looks = Looks { fixtures, sizes };
+    check_last_look(&looks, &pipeline, request)?;
+    Ok(looks)
+}
+
+/// Refuses before the first look what the last one would be refused for: it has the fixtures of all.
+fn check_last_look(looks: &Looks, pipeline: &Pipeline, request: &Request) -> Result<(), EvaluationError> {
+    let Some(baseline) = &request.baseline else { return Ok(()) };
+    let fixtures = looks.fixtures(looks.most());
+    let mut design = Design::from_pipeline(pipeline);
+    design.fixtures.retain(|info| fixtures.contains(&info.name));
+    let selection = MatrixSelection { fixtures: Some(fixtures), ..request.project.selection.clone() };
+    check_baseline(pipeline, &design, baseline, &selection)
 }
 
 /// Adds what the previous look sent and paid.

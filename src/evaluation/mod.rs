@@ -32,7 +32,7 @@ mod remote;
 mod request;
 mod rows;
 
-pub use comparison::{ComparedSets, compare_sides, find_baseline, text_edits_in};
+pub use comparison::{ComparedSets, check_baseline, compare_sides, text_edits_in};
 pub use comparison_page::comparison_page;
 pub use contexts::{compress_cell, read_context, reading_task};
 pub use cost_limit::require_prices;

@@ -50,7 +50,7 @@ pub use comparison::gate::{
 pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};
 pub use comparison::values::{Comparison, DriftCheck, MethodComparison, count_tries};
-pub use comparison::{Side, compare};
+pub use comparison::{Side, compare, require_comparable};
 pub use files::context_row::{
     AgedReference, ConstraintRow, ContextFigures, ContextNeeded, ContextReference, ContextRow,
 };

@@ -234,6 +234,40 @@ fn the_same_requests_with_other_grades_are_tested_and_lone_cells_and_served_mode
 }
 
 #[test]
+fn a_run_that_could_not_be_compared_is_refused_before_anything_is_sent() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --all --label before --runs 1");
+    let prompt = project.read("prompts/answer.md");
+    project.write("prompts/answer.md", &format!("{prompt}\nBe brief.\n"));
+    server.forget();
+    let run = "run --all --label after --runs 1 --compare-to before";
+    for line in [run.to_owned(), format!("{run} --dry-run"), format!("{run} --only-common")] {
+        let refused = flat(&project.expect(2, &line));
+        let words = ["the answerer (mock/small-1, with other settings or another prompt)", "nothing was sent"];
+        assert!(words.iter().all(|words| refused.contains(words)), "{line}: {refused}");
+    }
+    assert_eq!((server.count(), project.exists("results/after")), (0, false));
+    project.write("prompts/answer.md", &prompt);
+    project.expect(0, &format!("{run} --dry-run"));
+    project.expect(0, run);
+}
+
+#[test]
+fn what_a_later_look_would_be_refused_for_is_said_before_the_first() {
+    let project = sessions(1, 6);
+    project.expect(0, "run --all --label before");
+    for session in 1..=6 {
+        let (file, was, is) = (format!("fixtures/s{session}.json"), "I go on with it.", "I go on with that.");
+        project.edit(&file, was, is);
+        let refused = project.expect(2, "run --all --label after --compare-to before --until-decided");
+        refused.says(&[&format!("the messages of fixture `s{session}`"), "nothing was sent"]);
+        assert!(!project.exists("results/after"), "a look was paid for: {}", refused.stdout);
+        project.edit(&file, is, was);
+    }
+}
+
+#[test]
 fn fixtures_are_added_until_there_is_a_verdict_and_no_more() {
     let project = Project::offline();
     let options = "--model lexical --methods full --runs 1";

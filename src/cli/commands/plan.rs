@@ -11,11 +11,11 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, cost, count, duration, left, money, right, short_tokens};
 use crate::cli::notices::{access_line, access_list};
 use crate::cli::part::{PartArgs, PartJson, part_line};
-use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot};
+use crate::cli::project::{ProjectOptions, label_of, open_project, open_snapshot, selection_of};
 use crate::cli::remote::RemoteArgs;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{Journal, Refresh};
-use crate::evaluation::{NumberedPart, PartOfRun, find_baseline};
+use crate::evaluation::{Baseline, NumberedPart, PartOfRun, check_baseline};
 use crate::pipeline::{ExternalAccess, Matrix, Pipeline};
 use crate::plan::{
     Assumptions, BatchedEstimate, CostEstimate, Forecast, Preparer, ReasonGroup, StaleCause, TooLong, USUAL_LATENCY,
@@ -186,20 +186,21 @@ fn remote_note(RemoteJson { url, is_offline, .. }: &RemoteJson, forecast: &Forec
     })
 }
 
-/// The plan as a command prints it, also for `run --dry-run`, which may compare with a `baseline`.
+/// The plan as a command prints it, also for `run --dry-run`, which may compare with a `baseline`. A run that would be
+/// refused has no plan.
 pub(crate) fn plan_project(
     common: &Common,
     select: &SelectArgs,
     part: &PartArgs,
     source: &PlanSource,
-    baseline: Option<&str>,
+    baseline: Option<&Baseline>,
     console: &Console,
 ) -> Result<ProjectPlan, Failure> {
     let number = part.number()?;
     let opening = ProjectOptions { sharers: number.and_then(NumberedPart::sharers), ..ProjectOptions::default() };
     let mut pipeline = open_project(common, select, opening, console)?;
     if let Some(baseline) = baseline {
-        find_baseline(&pipeline, baseline)?;
+        check_baseline(&pipeline, &Design::from_pipeline(&pipeline), baseline, &selection_of(select))?;
     }
     let part = match number {
         Some(number) => Some(PartOfRun::restrict(&mut pipeline, number, &label_of(select)?)),

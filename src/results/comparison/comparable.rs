@@ -62,7 +62,7 @@ pub struct Incomparable {
 
 impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(word("the two results cannot be compared; what differs:", "这两个结果不能比较；差异："))?;
+        f.write_str(word("the two sides cannot be compared; what differs:", "两侧不能比较；差异："))?;
         for difference in &self.differences {
             write!(f, "\n  - {difference}")?;
         }
@@ -112,6 +112,12 @@ pub(super) fn incompatibilities(a: &ResultSet, b: &ResultSet, pairs: &[VariantPa
     let (left, right) = (a.design(), b.design());
     let mut found = if has_answers(a) && has_answers(b) { compare_grading(a, b, pairs) } else { Vec::new() };
     let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixture(&own.name)?)));
+    if both.clone().all(|(own, other)| own.digests.transcript != other.digests.transcript) {
+        found.push(Incompatibility::new(word(
+            "the fixtures: none has the same messages on both sides",
+            "样本：没有一个在两侧有相同的消息",
+        )));
+    }
     found.extend(both.filter_map(|(own, other)| compare_fixtures(own, other, has_answers(a) && has_answers(b))));
     for (own, other) in [(left, right), (right, left)] {
         let lone = own.fixtures.iter().filter(|info| other.fixture(&info.name).is_none());

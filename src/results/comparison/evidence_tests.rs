@@ -65,6 +65,39 @@ fn sides_that_other_judges_of_the_panel_graded_are_not_compared() {
     assert!(compare(side(&alone), side(&alone), ComparisonScope::All, &NO_LINES).is_ok());
 }
 
+#[test]
+fn what_designs_show_is_refused_before_a_run_as_after_it() {
+    let before = gather(manifest("b", &[("mine", "command")]), rows("mine", &A));
+    let edits: [fn(&mut Design); 5] = [
+        |_| {},
+        |design| design.judge_context = false,
+        |design| design.fixtures[0].digests.bank = Digest::hash("another"),
+        |design| drop(design.fixtures.pop()),
+        |design| design.fixtures.iter_mut().for_each(|info| info.digests.transcript = Digest::hash("another")),
+    ];
+    let mut refused = Vec::new();
+    for (edit, scope) in
+        edits.iter().flat_map(|edit| [ComparisonScope::All, ComparisonScope::Common].map(|s| (edit, s)))
+    {
+        let mut run = manifest("a", &[("mine", "command")]);
+        edit(&mut run.design);
+        let fixtures: Vec<String> = run.design.fixtures.iter().map(|info| info.name.clone()).collect();
+        let early = require_comparable(run.design.clone(), before.manifest.clone(), None, scope).err();
+        let graded = rows("mine", &A).into_iter().filter(|row| fixtures.contains(&row.fixture)).collect();
+        let late = compare(side(&gather(run, graded)), side(&before), scope, &NO_LINES).err();
+        assert_eq!(early, late);
+        refused.push(early.is_some());
+    }
+    assert_eq!(refused, [false, false, true, true, true, false, true, false, true, true]);
+    let named = require_comparable(
+        before.manifest.design.clone(),
+        before.manifest.clone(),
+        Some("yours"),
+        ComparisonScope::All,
+    );
+    assert!(named.unwrap_err().to_string().contains("`b` has no method `yours`"));
+}
+
 /// A set without answers, whose contexts depend on `text` and have the rule that was put into their sessions.
 fn contexts_alone(text: &str) -> ResultSet {
     let names = ["a", "b", "c"];

@@ -26,8 +26,9 @@ use super::Ordered;
 use super::aggregates::contexts::{have_same_contexts, paired_compression_costs};
 use super::aggregates::excluded::excluded_of;
 use super::aggregates::needed::paired_recall;
+use super::files::design::Design;
 use super::files::edits::{FindTextEdit, MethodEdits, method_edits, pipeline_edits};
-use super::files::manifest::ComparisonScope;
+use super::files::manifest::{ComparisonScope, Manifest};
 use super::result_set::grade::place;
 use super::result_set::selection::{Selection, Subset};
 use super::result_set::{ProbeAt, ResultSet, VariantRef};
@@ -58,11 +59,7 @@ pub fn compare(
     scope: ComparisonScope,
     find: FindTextEdit<'_>,
 ) -> Result<Comparison, Incomparable> {
-    let (pairs, unmatched) = pair_variants(&judged, &baseline)?;
-    let differences = incompatibilities(judged.set, baseline.set, &pairs);
-    if differences.iter().any(|difference| !difference.is_allowed_by(scope)) {
-        return Err(Incomparable { differences, scope });
-    }
+    let MatchedSides { pairs, unmatched, differences } = match_sides(&judged, &baseline, scope)?;
     let probes = matched_probes(judged.set, baseline.set, &differences);
     let excluded = excluded_of(&[judged.set, baseline.set], baseline.set);
     let left_out: BTreeSet<Dimension> = excluded.iter().map(|excluded| excluded.dimension).collect();
@@ -103,6 +100,46 @@ pub fn compare(
         edits: pipeline_edits(baseline.set.design(), judged.set.design()),
         warnings: warnings(judged.set, baseline.set, &pairs),
     })
+}
+
+/// Refuses a run of this design whose comparison [`compare`] would refuse, before anything is measured. `method` is the
+/// one that was named of the baseline. What only grades show, such as a judge that gave none, is not known yet.
+///
+/// # Errors
+/// What makes them incomparable.
+pub fn require_comparable(
+    design: Design,
+    baseline: Manifest,
+    method: Option<&str>,
+    scope: ComparisonScope,
+) -> Result<(), Incomparable> {
+    let planned = ResultSet::from_manifest(Manifest::begin("", "", design));
+    let baseline = ResultSet::from_manifest(baseline);
+    let (judged, baseline) = (Side { set: &planned, method: None }, Side { set: &baseline, method });
+    match_sides(&judged, &baseline, scope).map(drop)
+}
+
+/// What a comparison can use of two sides.
+struct MatchedSides<'s> {
+    pairs: Vec<VariantPair<'s>>,
+    /// Methods that only one side has.
+    unmatched: Vec<String>,
+    /// What the comparison leaves out.
+    differences: Vec<Incompatibility>,
+}
+
+/// What a comparison can use of two sides, unless it may not leave out what differs.
+fn match_sides<'s>(
+    judged: &Side<'s>,
+    baseline: &Side<'s>,
+    scope: ComparisonScope,
+) -> Result<MatchedSides<'s>, Incomparable> {
+    let (pairs, unmatched) = pair_variants(judged, baseline)?;
+    let differences = incompatibilities(judged.set, baseline.set, &pairs);
+    match differences.iter().all(|difference| difference.is_allowed_by(scope)) {
+        true => Ok(MatchedSides { pairs, unmatched, differences }),
+        false => Err(Incomparable { differences, scope }),
+    }
 }
 
 fn name(side: &Side<'_>) -> String {

@@ -246,6 +246,13 @@ impl ResultSet {
         Ok(ResultSet { other_book: other.map(Box::new), ..set })
     }
 
+    /// A set without rows, as it is before a run.
+    pub(super) fn from_manifest(manifest: Manifest) -> ResultSet {
+        let (variants, probes) = (variants(&manifest.design), probes(&manifest.design));
+        let totals = RowTotals::new(variants.len(), probes.len());
+        ResultSet::new(manifest, variants, probes, totals)
+    }
+
     fn new(manifest: Manifest, variants: Vec<MethodVariant>, probes: Vec<ProbeAt>, totals: RowTotals) -> ResultSet {
         let RowTotals { grades, answers, costs, .. } = totals;
         let scores = Scores::new(&manifest.design, variants.len(), &grades);

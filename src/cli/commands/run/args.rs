@@ -129,16 +129,20 @@ impl RunArgs {
         SelectArgs { fixtures: confirm.clone(), is_confirmation: true, ..self.select.clone() }
     }
 
-    /// The evaluation that the flags ask for, which `screen` may stop.
-    pub(super) fn request(&self, common: &Common, screen: &Screen, console: &Console) -> Result<Request, Failure> {
+    /// What the flags compare the run with.
+    pub(super) fn baseline(&self) -> Option<Baseline> {
         let ComparisonArgs { compare_to, only_common, until_decided, confirm, record, .. } = &self.comparison;
-        let baseline = compare_to.clone().map(|side| Baseline {
+        compare_to.clone().map(|side| Baseline {
             side,
             only_common: *only_common,
             until_decided: *until_decided,
             confirms: !confirm.is_empty(),
             is_recorded: *record || !is_ci(),
-        });
+        })
+    }
+
+    /// The evaluation that the flags ask for, which `screen` may stop.
+    pub(super) fn request(&self, common: &Common, screen: &Screen, console: &Console) -> Result<Request, Failure> {
         let project = open_request(common, &self.selection(), ProjectOptions::default())?;
         Ok(Request {
             part: match self.parts {
@@ -154,7 +158,7 @@ impl RunArgs {
             offline: self.offline,
             allow_weak_judge: self.allow_weak_judge,
             batches: BatchOptions { wait: self.wait, deadline: self.batch_deadline },
-            baseline,
+            baseline: self.baseline(),
             remote: self.remote.given()?,
             is_followed: self.live,
             reports_access: !console.is_quiet,

@@ -26,8 +26,8 @@ pub(crate) fn run(common: &Common, args: &RunArgs, console: &Console) -> Result<
     }
     if args.dry_run {
         let source = plan::PlanSource { remote: args.remote.clone(), offline: args.offline };
-        let baseline = args.comparison.compare_to.as_deref();
-        let forecast = plan::plan_project(common, &args.selection(), &args.part, &source, baseline, console)?;
+        let (selection, baseline) = (args.selection(), args.baseline());
+        let forecast = plan::plan_project(common, &selection, &args.part, &source, baseline.as_ref(), console)?;
         plan::print(&forecast, false, console);
         return Ok(Exit::Done);
     }
