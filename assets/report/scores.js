@@ -42,10 +42,12 @@ function scoreRow(m, heads) {
   const how = [methods[m].strategy, methods[m].model].filter(Boolean).join(' · ');
   const counts = summary?.cells ?? {};
   const lack = (n, word) => (n ? h('span', { class: 'sub warn' }, t(word, { n: integer(n) })) : null);
-  const kept = isNumber(summary?.compression_ratio) ? percent(1 - summary.compression_ratio, 1) : null;
+  // Sizes need no grades.
+  const removed = summary?.compression_ratio ?? summary?.compression?.compression_ratio;
+  const kept = isNumber(removed) ? percent(1 - removed, 1) : null;
   const retention = summary?.retention ?? {};
   const plain = [
-    [integer(summary?.context_tokens), kept ? h('span', { class: 'sub' }, t('kept_share', { share: kept })) : null],
+    [integer(summary?.context_tokens ?? summary?.compression?.tokens), kept ? h('span', { class: 'sub' }, t('kept_share', { share: kept })) : null],
     [percent(retention.value), h('span', { class: 'sub', title: retention.reason }, range(retention.ci95, percent))],
     [integer(counts.judged), lack(counts.failed, 'failed_n'), lack(counts.missing, 'missing_n')],
   ];

@@ -138,6 +138,11 @@ impl ProbeMeasure {
         presence(context, &self.expected, &self.topic)
     }
 
+    /// The share of the expected facts that occur in `context`, as [`Measured::fact_survival`] has it.
+    pub fn survival(&self, context: &str) -> Option<f64> {
+        if self.literal { share(self.presence(context)) } else { None }
+    }
+
     /// For each expected fact, whether one of the `excerpts` has it; `None` for paraphrases.
     pub fn found_in<'t>(&self, excerpts: impl Iterator<Item = &'t str>) -> Option<Vec<bool>> {
         let mut found = vec![false; self.expected.len()];

@@ -1,10 +1,10 @@
 //! The table of compressions: how much contexts have of what sessions needed later, and what one compression costs.
 
 use super::breakdowns::FigureTable;
-use super::notes::{has_answers, keeps_user_messages};
+use super::notes::keeps_user_messages;
 use super::numbers::{UNKNOWN, brackets, count, count_range, mark, score, share, signed, usd};
 use super::translation::Translation;
-use crate::results::{Manifest, MethodSummary, Summary};
+use crate::results::{MethodSummary, Summary};
 use base::text::grouped;
 use stats::DifferenceTest;
 
@@ -15,10 +15,11 @@ pub(super) fn shows_needed(summary: &Summary) -> bool {
     qualifies && recalls.any(|needed| needed.lift.is_some())
 }
 
-/// The table; `None` if it would have no figures, or if there are answers and no recall of what was needed later.
-pub(super) fn compressions(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Option<FigureTable> {
+/// The table; `None` if it would have no figures, or if there are grades and no recall of what was needed later.
+pub(super) fn compressions(summary: &Summary, tr: &Translation) -> Option<FigureTable> {
     let shows_needed = shows_needed(summary);
-    if !shows_needed && has_answers(&manifest.design) {
+    let is_graded = summary.methods.values().any(|method| method.cells.judged + method.cells.not_compressed > 0);
+    if !shows_needed && is_graded {
         return None;
     }
     let columns = columns(summary, tr, shows_needed);

@@ -66,7 +66,7 @@ fn sections(summary: &Summary, manifest: &Manifest, tr: &Translation) -> Vec<(St
         sections.push((tr.compression.to_owned(), economy(summary, tr)));
         sections.push((tr.without_facts.to_owned(), without_facts(summary, tr)));
     }
-    let figures = compressions(summary, manifest, tr).into_iter().chain(breakdowns(summary, tr));
+    let figures = compressions(summary, tr).into_iter().chain(breakdowns(summary, tr));
     sections.extend(figures.map(|figures| {
         let rows = figures.rows.into_iter().map(|(name, figures)| [vec![escape(&name)], figures].concat());
         (figures.title, format!("{}\n{}\n", table(&figures.header, rows), figures.lead))

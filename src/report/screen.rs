@@ -256,11 +256,11 @@ pub(super) fn columns(summary: &Summary, manifest: &Manifest, tr: &'static Trans
         columns.push(column(tr.coverage, |method, _| coverage(method, tr).into_iter().next().unwrap_or_default()));
     }
     columns.push(column(tr.context_tokens, |method, compared| {
-        let own = method.economy.context_tokens.or(method.compression.tokens);
+        let (own, _) = method.context_tokens();
         plain(compared.and_then(|compared| change_text(&compared.costs.tokens, count)).unwrap_or_else(|| count(own)))
     }));
     if is_graded {
-        columns.push(column(tr.survival, |method, _| plain(share(method.economy.fact_survival))));
+        columns.push(column(tr.survival, |method, _| plain(share(method.fact_survival()))));
         if has_summaries(summary) {
             columns.push(column(tr.summary_survival, |method, _| plain(share(method.economy.summary_survival))));
         }

@@ -49,7 +49,7 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
     }
     // If there are tables of scores, there is no room for this one: it is only in report.md and on the page.
     let leaves_out_ages = has_answers(&manifest.design);
-    for table in compressions(summary, manifest, tr).into_iter().chain(breakdowns(summary, tr)) {
+    for table in compressions(summary, tr).into_iter().chain(breakdowns(summary, tr)) {
         if leaves_out_ages && table.id == SURVIVAL_BY_AGE {
             continue;
         }
@@ -169,11 +169,12 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
     let mut columns = vec![
         column(tr.coverage, coverage),
         column(tr.context_tokens, |m, _| {
-            let interval = m.economy.context_tokens_ci95.map(|ci| (TextStyle::Dim, count_range(ci)));
-            plain(count(m.economy.context_tokens)).into_iter().chain(interval).collect()
+            let (tokens, interval) = m.context_tokens();
+            let interval = interval.map(|ci| (TextStyle::Dim, count_range(ci)));
+            plain(count(tokens)).into_iter().chain(interval).collect()
         }),
-        column(tr.removed, |m, _| plain(share(m.economy.compression_ratio))),
-        column(tr.survival, |m, _| plain(share(m.economy.fact_survival))),
+        column(tr.removed, |m, _| plain(share(m.compression_ratio()))),
+        column(tr.survival, |m, _| plain(share(m.fact_survival()))),
         column(tr.lift, |m, _| plain(share(m.economy.fact_survival_lift))).only_in(Medium::Markdown),
         column(tr.retention, |m, _| plain(score(m.retention.value))).only_in(Medium::Terminal),
         column(tr.retention, |m, tr| plain(retention(m, tr))).only_in(Medium::Markdown),

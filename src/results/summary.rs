@@ -33,7 +33,7 @@ use crate::judge::Dimension;
 use crate::pipeline::Book;
 use base::threads::each;
 use sessions::economics::LifeCycle;
-use stats::{self, Components, Retention};
+use stats::{self, Components, Interval, Retention};
 
 /// `summary.json`: all figures of a result set that programs and reports show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -185,6 +185,25 @@ impl MethodSummary {
     /// Whether it is a ceiling or a floor: not a candidate, but an end of the scale for candidates.
     pub fn is_anchor(&self) -> bool {
         [BuiltInStrategy::Full, BuiltInStrategy::None].iter().any(|rule| rule.name() == self.strategy)
+    }
+
+    /// Tokens of a context with their interval. Where none of its answers was graded, this figure and the two below are
+    /// those of its contexts: they need no judge.
+    pub fn context_tokens(&self) -> (Option<f64>, Option<Interval>) {
+        match self.economy.context_tokens {
+            None => (self.compression.tokens, self.compression.tokens_ci95),
+            tokens => (tokens, self.economy.context_tokens_ci95),
+        }
+    }
+
+    /// 1 − context tokens / replaced tokens.
+    pub fn compression_ratio(&self) -> Option<f64> {
+        self.economy.compression_ratio.or(self.compression.compression_ratio)
+    }
+
+    /// The share of expected facts that occur in the context.
+    pub fn fact_survival(&self) -> Option<f64> {
+        self.economy.fact_survival.or(self.compression.fact_survival)
     }
 }
 

@@ -263,10 +263,23 @@ impl<'e> RowBuilder<'e> {
             usd: context.cost.map(|usd| usd.0),
             calls: reported.unwrap_or(u32::from(asks)),
             compressed: !loaded.compressed.is_unchanged,
+            fact_survival: self.fact_survival(measures, context, &loaded),
             needed,
             invented: self.invented(measures, context, &loaded),
             references: references.unwrap_or_default(),
         })
+    }
+
+    /// The share of the expected facts that a context has, the mean over the probes asked at its point. It needs neither
+    /// answers nor grades.
+    fn fact_survival(&self, measures: &Measures, context: &ResolvedContext, loaded: &LoadedContext) -> Option<f64> {
+        let (texts, point) = (&*context.texts, context.cell.point);
+        let (folded, tail) = (loaded.folded()?, self.preparer.pipeline().settings.tail);
+        let probes = texts.loaded().selected.get(point.0)?.iter();
+        stats::mean_of(probes.filter_map(|ix| {
+            let probe = texts.loaded().probe(*ix)?;
+            measures.probe(texts, point, *ix, probe, tail).survival(folded)
+        }))
     }
 
     /// The size of the user's messages that a vendor keeps word for word; `None` if the context is not a vendor's.

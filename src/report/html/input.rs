@@ -192,7 +192,7 @@ impl<'a> PageInput<'a> {
                 .as_ref()
                 .map(|comparison| comparison_changes(comparison, tr))
                 .unwrap_or_default(),
-            tables: compressions(summary, manifest, tr).into_iter().chain(breakdowns(summary, tr)).collect(),
+            tables: compressions(summary, tr).into_iter().chain(breakdowns(summary, tr)).collect(),
             models: models(design),
             methods: summary.methods.iter().map(|(name, method)| page_method(name, method, design)).collect(),
             rubric,

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::action::Digest;
-use crate::measure::RecallCaveat;
+use crate::measure::{RecallCaveat, compression_ratio};
 use crate::results::files::context_row::ContextFigures;
 use crate::results::result_set::ResultSet;
+use base::units::Tokens;
 use sessions::economics::{LifeCycle, MeasuredContext};
 use stats::{self, Interval};
 
-/// What one compression of a method costs, on average over the points that count.
+/// What one compression of a method costs and keeps, on average over the points that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompressionCost {
     /// How many compressions there are. The means are over those at points that all methods compressed.
@@ -25,6 +26,12 @@ pub struct CompressionCost {
     /// The interval of these tokens for other sessions like these.
     #[serde(default)]
     pub tokens_ci95: Option<Interval>,
+    /// 1 − tokens of a context / replaced tokens.
+    #[serde(default)]
+    pub compression_ratio: Option<f64>,
+    /// The share of the expected facts that occur in a context.
+    #[serde(default)]
+    pub fact_survival: Option<f64>,
     /// The share of the replaced tokens that are user messages which a vendor keeps word for word; null for contexts
     /// that are not a vendor's.
     pub user_share: Option<f64>,
@@ -185,6 +192,10 @@ fn cost_at(set: &ResultSet, method: &str, counted: &BTreeSet<PointAt<'_>>) -> Co
         expected: (counted.len() as u64 * u64::from(set.design().runs.compress)).saturating_sub(uncompressed),
         tokens: tokens.map(|tokens| tokens.center),
         tokens_ci95: tokens.and_then(|tokens| tokens.ci95),
+        compression_ratio: mean_by_fixture(&compressed, |context| {
+            compression_ratio(Tokens(context.tokens?), Tokens(context.replaced_tokens))
+        }),
+        fact_survival: mean_by_fixture(&compressed, |context| context.fact_survival),
         user_share: mean_by_fixture(&compressed, user_share),
         seconds: mean_by_fixture(&compressed, |context| context.seconds),
         calls: mean_by_fixture(&compressed, |context| Some(f64::from(context.calls))),
@@ -297,6 +308,7 @@ pub(crate) mod fakes {
             usd: Some(0.5),
             calls: 1,
             compressed: true,
+            fact_survival: None,
             needed: Some(ContextNeeded { own, truncate: Some(0.4) }),
             invented: None,
             references: Vec::new(),
@@ -315,6 +327,16 @@ pub(crate) mod fakes {
 mod tests {
     use super::fakes::{context, set};
     use super::*;
+
+    #[test]
+    fn what_contexts_keep_needs_no_grade() {
+        let kept = [("a", Some(0.5)), ("b", Some(1.0)), ("c", None)];
+        let contexts = kept.map(|(name, kept)| ContextFigures { fact_survival: kept, ..context(name, 1, 1, 0.5) });
+        let set = set(contexts.to_vec());
+        let cost = compression_cost(&CountedPoints::new(&set), "m");
+        assert_eq!(cost.fact_survival, Some(0.75));
+        assert!(cost.compression_ratio.is_some_and(|ratio| (ratio - 0.9).abs() < 1e-12), "{cost:?}");
+    }
 
     #[test]
     fn a_floor_that_rises_reaches_the_trigger() {

@@ -41,6 +41,10 @@ pub struct ContextRow<T = Vec<ContextReference>> {
     /// Whether anything was compressed; if not, the method kept everything that it was asked to replace.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub compressed: bool,
+    /// The share of the expected facts that it has, the mean over the probes asked at its point; null if none of them
+    /// has literal facts, if the context cannot be read, and in results from before this was recorded.
+    #[serde(default)]
+    pub fact_survival: Option<f64>,
     /// The needed references; null if the session uses none after the point, or the context cannot be read.
     pub needed: Option<ContextNeeded>,
     /// The references of the context that the transcript before the point does not have; null if the log begins in the
