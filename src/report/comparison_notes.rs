@@ -181,12 +181,14 @@ pub(super) fn method_changes(compared: &MethodComparison, tr: &Translation) -> V
         compared.differences.flipped.iter().partition(|flip| flip.after > flip.before);
     notes.extend(list(tr.good_to_bad, &worse, |flip| flip_text(flip), tr));
     notes.extend(list(tr.bad_to_good, &better, |flip| flip_text(flip), tr));
-    let Differences { facts_lost, facts_gained, overclaim, fabrication, constraints, .. } = &compared.differences;
+    let Differences { facts_lost, facts_gained, overclaim, fabrication, truncated, constraints, .. } =
+        &compared.differences;
     notes.extend(list(tr.facts_lost, facts_lost, fact_text, tr));
     notes.extend(list(tr.facts_gained, facts_gained, fact_text, tr));
     notes.extend(list(tr.constraints_lost, &compared.constraints_lost, lost_constraint, tr));
     notes.extend(share_change(tr.overclaim_change, overclaim, tr));
     notes.extend(share_change(tr.fabrication_change, fabrication, tr));
+    notes.extend(share_change(tr.truncated_change, truncated, tr));
     notes.extend(share_change(tr.constraint_change, constraints, tr));
     notes
 }

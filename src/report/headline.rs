@@ -276,6 +276,9 @@ fn method_phrase(method: &MethodChange, tr: &Translation) -> String {
             tr.locale.pick(format!(", not significant after {tries}"), format!("（{tries}后不显著）"))
         }
         Some(NoEvidenceReason::JudgeDrift) => tr.locale.pick(", judge drift", "（评审漂移）").to_owned(),
+        Some(NoEvidenceReason::Truncated) => {
+            tr.locale.pick(", which depends on truncated answers", "（取决于被截断的回答）").to_owned()
+        }
         Some(NoEvidenceReason::FewClusters) => {
             tr.locale.pick(" (too few fixtures for a test)", "（样本太少，无法检验）").to_owned()
         }

@@ -102,6 +102,7 @@ texts! {
     fabrication_change:
         "fabricated answers to unanswerable probes: {} → {}",
         "对无法回答的问题的编造：{} → {}";
+    truncated_change: "answers that the token limit cut off: {} → {}", "被词元上限截断的回答：{} → {}";
     share_difference: ", difference {} percentage points", "，差 {} 个百分点";
     gap: "best − worst", "最高 − 最低";
     gap_widest:

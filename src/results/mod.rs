@@ -44,8 +44,8 @@ pub use comparison::changes::{Differences, FixtureChanges, Flip, ProbeFact, Same
 pub use comparison::comparable::{Incomparable, Incompatibility};
 pub use comparison::costs::{CostChange, CostChanges};
 pub use comparison::gate::{
-    Regression, drifted_losses, measures_nothing, newly_failing, probability, regressions, signed, unconfirmed_losses,
-    underpowered_methods,
+    Regression, drifted_losses, measures_nothing, newly_failing, probability, regressions, signed, truncated_losses,
+    unconfirmed_losses, underpowered_methods,
 };
 pub use comparison::lost_constraints::LostConstraint;
 pub use comparison::reliability::{FailedChain, Reliability};

@@ -148,7 +148,7 @@ fn answered_sessions(server: &Server) -> Project {
 
 #[test]
 fn a_verdict_that_rests_on_truncated_answers_is_withheld() {
-    for (reason, code) in [("length", 0), ("stop", 100)] {
+    for (reason, code) in [("length", 1), ("stop", 100)] {
         let server = Server::start();
         let project = answered_sessions(&server);
         project.expect(0, "run --all --label before");
@@ -167,6 +167,8 @@ fn a_verdict_that_rests_on_truncated_answers_is_withheld() {
         if reason == "length" {
             assert_eq!((&overall["verdict"], &overall["reason"]), (&json!("no evidence"), &json!("truncated")));
             assert!(ended.stdout.contains("truncated replies"), "{}", ended.stdout);
+            // The method may be what makes the model think aloud, so the gate does not pass either.
+            ended.says(&["gate refused: m1: overall −", "cut off, 0 of 24 in the baseline and 6 of 24 now"]);
         } else {
             assert_eq!(overall["verdict"], "regressed");
         }

@@ -88,6 +88,12 @@ impl ShareDifference {
         [self.before, self.after].iter().all(|side| side.is_some_and(|share| share.of > 0))
     }
 
+    /// Whether the share is clearly higher on the judged side: its interval lies above 0, or it rose by the same in all
+    /// fixtures.
+    pub fn is_clearly_higher(&self) -> bool {
+        self.ci95.map_or(self.difference > Some(0.0), |ci| ci.low() > 0.0)
+    }
+
     /// Whether the counts of the two sides differ.
     pub fn is_any(&self) -> bool {
         let [before, after] = [self.before, self.after].map(|side| side.map(|share| (share.count, share.of)));
@@ -235,6 +241,17 @@ pub(crate) fn fabrication_difference(
     fixtures: &BTreeMap<usize, usize>,
 ) -> ShareDifference {
     difference(&is_fabricated, Some(after), Some(before), fixtures)
+}
+
+/// How the share of answers that the token limit cut off differs; nothing is recorded if it cut off none.
+pub(crate) fn truncation_difference(
+    after: &Answers<'_>,
+    before: &Answers<'_>,
+    fixtures: &BTreeMap<usize, usize>,
+) -> ShareDifference {
+    let is_any = after.measured.iter().chain(&before.measured).any(|measured| measured.truncated);
+    let [after, before] = [after, before].map(|side| Some(side).filter(|_| is_any));
+    difference(&|measured| Some(measured.truncated), after, before, fixtures)
 }
 
 /// How a share differs; a side is `None` if it was not recorded there.

@@ -15,7 +15,9 @@ use crate::judge::Dimension;
 use crate::results::aggregates::answers::Answers;
 use crate::results::aggregates::constraints::constraint_difference;
 use crate::results::aggregates::contexts::same_contexts;
-use crate::results::aggregates::shares::{ShareDifference, fabrication_difference, overclaim_difference};
+use crate::results::aggregates::shares::{
+    ShareDifference, fabrication_difference, overclaim_difference, truncation_difference,
+};
 use crate::results::result_set::ResultSet;
 use crate::results::result_set::grade::{Grade, equal_range};
 use base::say;
@@ -82,6 +84,8 @@ pub struct Differences {
     pub overclaim: ShareDifference,
     /// The share of answers to unanswerable probes that assert something.
     pub fabrication: ShareDifference,
+    /// The share of answers that the token limit cut off; null on both sides if it cut off none.
+    pub truncated: ShareDifference,
     /// The share of contexts that have, literally or nearly so, the rule that was put into their session.
     pub constraints: ShareDifference,
 }
@@ -205,7 +209,7 @@ impl<'s> ComparedVariants<'s> {
             differences.flipped.extend(self.flip(*probe, *other));
             self.compare_facts(*probe, *other, &mut differences);
         }
-        (differences.overclaim, differences.fabrication) = self.share_differences();
+        [differences.overclaim, differences.fabrication, differences.truncated] = self.share_differences();
         differences.constraints = constraint_difference(self.methods());
         // stable: probes that moved by the same stay in the order of the matrix
         differences.flipped.sort_by(|a, b| (b.after - b.before).abs().total_cmp(&(a.after - a.before).abs()));
@@ -217,16 +221,17 @@ impl<'s> ComparedVariants<'s> {
         [(self.judged, &self.pair.a.method.name), (self.baseline, &self.pair.b.method.name)]
     }
 
-    /// Overclaims and fabrications on the probes that both sides asked.
-    fn share_differences(&self) -> (ShareDifference, ShareDifference) {
+    /// Overclaims, fabrications and truncated answers on the probes that both sides asked.
+    fn share_differences(&self) -> [ShareDifference; 3] {
         let (judged, baseline) = (self.probes.keys().copied().collect(), self.probes.values().copied().collect());
         let after = Answers::new(self.judged, self.pair.a.place, &judged);
         let before = Answers::new(self.baseline, self.pair.b.place, &baseline);
         let fixtures = self.probes.iter().filter_map(|(probe, other)| {
             Some((self.judged.scores.fixture_of(*probe)?, self.baseline.scores.fixture_of(*other)?))
         });
-        let fixtures = fixtures.collect();
-        (overclaim_difference(&after, &before, &fixtures), fabrication_difference(&after, &before, &fixtures))
+        let fixtures: BTreeMap<usize, usize> = fixtures.collect();
+        [overclaim_difference, fabrication_difference, truncation_difference]
+            .map(|difference| difference(&after, &before, &fixtures))
     }
 
     /// Counts the contexts that are the same. The key of an answer covers the context, question, answerer and

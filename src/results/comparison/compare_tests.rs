@@ -38,7 +38,7 @@ fn set(label: &str, values: &[RunScores]) -> ResultSet {
 const MANY: u32 = 20;
 
 /// The same rows for each of many probes.
-fn of_many(label: &str, rows: &[Row]) -> ResultSet {
+pub(super) fn of_many(label: &str, rows: &[Row]) -> ResultSet {
     let probe = |n: u32| rows.iter().map(move |row| Row { probe: format!("p{n}"), ..row.clone() });
     let design = design(&[("mine", "command")], &FIXTURES.map(|name| (name, MANY)), 3);
     gather(Manifest::begin(label, "t", design), (1..=MANY).flat_map(probe).collect())

@@ -1,7 +1,7 @@
 //! Comparisons in which a part of the evidence is missing or does not count: constraints that grades say little about,
 //! judges that graded one side alone, sets without answers.
 
-use super::compare_tests::{A, against, gather, manifest, rows, side};
+use super::compare_tests::{A, B, RunScores, against, gather, manifest, of_many, rows, side};
 use crate::action::{ActionKey, Digest};
 use crate::judge::Dimension;
 use crate::measure::{FactClass, FactOutcome};
@@ -96,6 +96,23 @@ fn what_designs_show_is_refused_before_a_run_as_after_it() {
         ComparisonScope::All,
     );
     assert!(named.unwrap_err().to_string().contains("`b` has no method `yours`"));
+}
+
+fn cut_off(label: &str, values: &[RunScores], truncated: bool) -> ResultSet {
+    let rows = rows("mine", values).into_iter().map(|row| Row { truncated, ..row });
+    of_many(label, &rows.collect::<Vec<Row>>())
+}
+
+#[test]
+fn a_loss_that_depends_on_truncated_answers_is_named_if_the_baseline_has_fewer_of_them() {
+    let worse = cut_off("a", &B, true);
+    let [named, withheld] = [false, true].map(|truncated| {
+        let found = compare(side(&worse), side(&cut_off("b", &A, truncated)), ComparisonScope::All, &NO_LINES).unwrap();
+        assert!(regressions(&found).is_empty());
+        truncated_losses(&found)
+    });
+    assert!(named.len() == 1 && named[0].contains("0 of 240 in the baseline and 240 of 240 now"), "{named:?}");
+    assert!(withheld.is_empty(), "both sides have as many: {withheld:?}");
 }
 
 /// A set without answers, whose contexts depend on `text` and have the rule that was put into their sessions.

@@ -66,9 +66,7 @@ fn largest_loss(comparison: &Comparison) -> String {
 }
 
 fn method_regressions(comparison: &Comparison, method: &str, compared: &MethodComparison) -> Vec<Regression> {
-    let overall = compared.overall.iter().map(|judged| (OVERALL, judged));
-    let dimensions = compared.dimensions.iter().map(|(name, judged)| (name.as_str(), judged));
-    let worse = overall.chain(dimensions).filter(|(_, judged)| judged.verdict == Verdict::Regressed);
+    let worse = score_tests(compared).filter(|(_, judged)| judged.verdict == Verdict::Regressed);
     let scores = worse.map(|(what, judged)| {
         Regression::new(method, what, &format!("{what} {}", describe_difference(judged, comparison)))
     });
@@ -97,15 +95,13 @@ fn method_regressions(comparison: &Comparison, method: &str, compared: &MethodCo
 
 /// A sentence for each loss that would be a regression if the judge had not changed.
 pub fn drifted_losses(comparison: &Comparison) -> Vec<String> {
-    let mean = comparison.primary.iter().filter(|judged| is_drifted_loss(judged)).map(|judged| {
+    let mean = comparison.primary.iter().filter(|judged| is_loss(judged, NoEvidenceReason::JudgeDrift)).map(|judged| {
         let (count, difference) = (comparison.tested, describe_difference(judged, comparison));
         say!("mean of {count} methods: {OVERALL} {difference}", "{count} 个方法的平均：{OVERALL} {difference}")
     });
     let mut losses: Vec<String> = mean.collect();
     for (method, compared) in &comparison.methods {
-        let overall = compared.overall.iter().map(|judged| (OVERALL, judged));
-        let all = overall.chain(compared.dimensions.iter().map(|(name, judged)| (name.as_str(), judged)));
-        let drifted = all.filter(|(_, judged)| is_drifted_loss(judged));
+        let drifted = score_tests(compared).filter(|(_, judged)| is_loss(judged, NoEvidenceReason::JudgeDrift));
         losses.extend(
             drifted.map(|(what, judged)| format!("{method}: {what} {}", describe_difference(judged, comparison))),
         );
@@ -113,8 +109,41 @@ pub fn drifted_losses(comparison: &Comparison) -> Vec<String> {
     losses
 }
 
-fn is_drifted_loss(judged: &DifferenceTest) -> bool {
-    judged.reason == Some(NoEvidenceReason::JudgeDrift) && judged.difference < 0.0
+/// A sentence for each method with a loss that depends on truncated answers, if it has clearly more of them than the
+/// baseline. Such a loss is no regression. But the method may be what makes answers too long, so no gate passes on it.
+pub fn truncated_losses(comparison: &Comparison) -> Vec<String> {
+    let losses = comparison.methods.iter().filter_map(|(method, compared)| {
+        let truncated = compared.differences.truncated;
+        let (before, after) = truncated.before.zip(truncated.after).filter(|_| truncated.is_clearly_higher())?;
+        let own = score_tests(compared).find(|(_, judged)| is_loss(judged, NoEvidenceReason::Truncated));
+        let own = own.map(|(what, judged)| (what.to_owned(), judged));
+        let mean = comparison.primary.as_ref().filter(|judged| is_loss(judged, NoEvidenceReason::Truncated));
+        let tested = comparison.tested;
+        let mean = mean.map(|judged| (say!("mean {OVERALL} of {tested} methods", "{tested} 个方法的平均 {OVERALL}"), judged));
+        let (what, judged) = own.or(mean)?;
+        Some(say!(
+            "{method}: {what} {}, which depends on answers that the token limit cut off, {} of {} in the baseline and {} \
+             of {} now: raise max_output_tokens of the answerer",
+            "{method}：{what} {}，取决于被词元上限截断的回答（基线 {}/{}，现在 {}/{}）：请提高作答模型的 max_output_tokens",
+            describe_difference(judged, comparison),
+            before.count,
+            before.of,
+            after.count,
+            after.of
+        ))
+    });
+    losses.collect()
+}
+
+/// The tests of the scores of a method, with the names of what they test.
+fn score_tests(compared: &MethodComparison) -> impl Iterator<Item = (&str, &DifferenceTest)> {
+    let overall = compared.overall.iter().map(|judged| (OVERALL, judged));
+    overall.chain(compared.dimensions.iter().map(|(name, judged)| (name.as_str(), judged)))
+}
+
+/// Whether a loss has no verdict for this reason.
+fn is_loss(judged: &DifferenceTest, reason: NoEvidenceReason) -> bool {
+    judged.reason == Some(reason) && judged.difference < 0.0
 }
 
 /// Constraints that contexts lost by literal rules, while no grades confirm it: no regressions, but worth a look.

@@ -1,11 +1,11 @@
 //! Gates: whether a comparison lets a run pass.
 
-use super::args::RunArgs;
+use super::args::{ComparisonArgs, RunArgs};
 use crate::cli::failure::Exit;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::results::{
-    Comparison, Summary, drifted_losses, measures_nothing, newly_failing, regressions, unconfirmed_losses,
-    underpowered_methods,
+    Comparison, Summary, drifted_losses, measures_nothing, newly_failing, regressions, truncated_losses,
+    unconfirmed_losses, underpowered_methods,
 };
 use base::locale::word;
 use base::say;
@@ -15,24 +15,35 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
     let Some(comparison) = &summary.comparison else { return Exit::Done };
     let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
     let fails_anew = args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
-    let gates = args.comparison.fail_on_regression || args.comparison.fail_on_new_failures;
-    if gates && summary.scale.refuses_gate() {
+    let refusals = refusals(args, summary, comparison, is_worse);
+    refusals.iter().for_each(|why| report(word("gate refused:", "门禁无法判断："), why, console));
+    if !refusals.is_empty() {
+        return Exit::Error;
+    }
+    if is_worse || fails_anew { Exit::Regression } else { Exit::Done }
+}
+
+/// Why the gate cannot let the run pass although it found no regression, or cannot judge at all.
+fn refusals(args: &RunArgs, summary: &Summary, comparison: &Comparison, is_worse: bool) -> Vec<String> {
+    let ComparisonArgs { fail_on_regression, fail_on_new_failures, .. } = args.comparison;
+    if (fail_on_regression || fail_on_new_failures) && summary.scale.refuses_gate() {
         let why = word(
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)",
             "full 与 none 的得分相差不到 1.0，无法看出退步（报告说明原因）",
         );
-        report(word("gate refused:", "门禁无法判断："), why, console);
-        return Exit::Error;
+        return vec![why.to_owned()];
     }
-    if args.comparison.fail_on_regression && !is_worse && measures_nothing(comparison) {
+    if !fail_on_regression || is_worse {
+        return Vec::new();
+    }
+    if measures_nothing(comparison) {
         let why = word(
             "answers changed and no dimension is left to compare, so no regression could be seen (the report says why)",
             "回答有变化，但没有可比较的维度，无法看出退步（报告说明原因）",
         );
-        report(word("gate refused:", "门禁无法判断："), why, console);
-        return Exit::Error;
+        return vec![why.to_owned()];
     }
-    if is_worse || fails_anew { Exit::Regression } else { Exit::Done }
+    truncated_losses(comparison)
 }
 
 /// Prints what the gate cannot see and what regressed. Returns whether anything regressed.
