@@ -115,6 +115,27 @@ fn a_loss_that_depends_on_truncated_answers_is_named_if_the_baseline_has_fewer_o
     assert!(withheld.is_empty(), "both sides have as many: {withheld:?}");
 }
 
+/// The edits of a method of a set against another one.
+fn edits_between(set: &ResultSet, judged: &str, baseline: &str) -> Vec<String> {
+    let [judged, baseline] = [judged, baseline].map(|method| Side { set, method: Some(method) });
+    let found = compare(judged, baseline, ComparisonScope::All, &NO_LINES).unwrap();
+    found.methods[0].edits.clone()
+}
+
+#[test]
+fn two_methods_of_one_strategy_differ_by_their_prompts() {
+    let methods = [("one", "anchored-iterative"), ("two", "anchored-iterative"), ("other", "regenerative")];
+    let mut manifest = manifest("a", &methods);
+    for method in &mut manifest.design.methods {
+        let path = format!("prompts/{}.md", method.name);
+        let asked = model_info(&method.name, "test/agent-1");
+        method.model = Some(ModelInfo { prompt: Some(Digest::hash(&path)), prompt_path: Some(path), ..asked });
+    }
+    let set = gather(manifest, methods.map(|(name, _)| rows(name, &A)).concat());
+    assert_eq!(edits_between(&set, "two", "one"), ["prompts/two.md"]);
+    assert!(edits_between(&set, "other", "one").is_empty());
+}
+
 /// A set without answers, whose contexts depend on `text` and have the rule that was put into their sessions.
 fn contexts_alone(text: &str) -> ResultSet {
     let names = ["a", "b", "c"];

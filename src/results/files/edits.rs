@@ -41,10 +41,11 @@ pub(crate) struct MethodEdits {
     pub texts: Vec<TextEdit>,
 }
 
-/// The edits of a method; none if the two are different methods.
+/// The edits of a method. Those of another method of the same strategy are how the two differ; with another strategy
+/// they would be noise, and there are none.
 pub(crate) fn method_edits(before: &MethodInfo, after: &MethodInfo, find: FindTextEdit<'_>) -> MethodEdits {
     let mut edits = MethodEdits::default();
-    if before.name != after.name {
+    if before.name != after.name && before.strategy != after.strategy {
         return edits;
     }
     edits.compare("strategy", Some(&before.strategy), Some(&after.strategy));
