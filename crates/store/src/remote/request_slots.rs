@@ -42,10 +42,27 @@ impl RequestSlots {
             }
         };
         if let Some(receiver) = waits {
+            let mut waiting = WaitingRequest { slots: self, receiver };
             // The sender is dropped only after it was used.
-            let _ = receiver.await;
+            let _ = (&mut waiting.receiver).await;
         }
         RequestSlot(self)
+    }
+}
+
+/// A request that waits for a slot. If it is given up just after it was handed one, the slot goes to the next.
+struct WaitingRequest<'t> {
+    slots: &'t RequestSlots,
+    receiver: oneshot::Receiver<()>,
+}
+
+impl Drop for WaitingRequest<'_> {
+    fn drop(&mut self) {
+        // From here on it is handed none.
+        self.receiver.close();
+        if self.receiver.try_recv().is_ok() {
+            drop(RequestSlot(self.slots));
+        }
     }
 }
 
@@ -81,6 +98,20 @@ mod tests {
         assert!((&mut second).now_or_never().is_none());
         let slot = (&mut third).now_or_never().expect("a slot");
         drop(slot);
+        drop((&mut second).now_or_never().expect("a slot"));
+        drop(slots.take().now_or_never().expect("all are free"));
+    }
+
+    #[test]
+    fn a_request_that_is_given_up_after_it_was_handed_a_slot_passes_it_on() {
+        let slots = RequestSlots::new(1);
+        let first = slots.take().now_or_never().expect("a slot");
+        let (mut second, mut third) = (Box::pin(slots.take()), Box::pin(slots.take()));
+        for waiting in [&mut second, &mut third] {
+            assert!(waiting.now_or_never().is_none());
+        }
+        drop(first);
+        drop(third);
         drop((&mut second).now_or_never().expect("a slot"));
         drop(slots.take().now_or_never().expect("all are free"));
     }
