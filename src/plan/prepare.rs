@@ -25,6 +25,8 @@ pub struct Action {
     pub key: ActionKey,
     /// Replies that may break the contract of the stage before the action fails.
     pub attempts: u32,
+    /// Replies of batches to it that cannot be used and are not in the cache, because its output is.
+    pub unusable: u32,
     /// What is to be done.
     pub work: Work,
 }
@@ -33,7 +35,7 @@ impl Action {
     fn new(task: &Task, stage: Stage, repetition: Repetition, work: Work) -> Action {
         let repetition = if matches!(work, Work::Compute(_)) { Repetition::NONE } else { repetition };
         let key = Inputs::key_of(stage, repetition, &work);
-        Action { task: task.clone(), stage, repetition, key, attempts: 1, work }
+        Action { task: task.clone(), stage, repetition, key, attempts: 1, unusable: 0, work }
     }
 
     /// The request, if a model is asked.

@@ -51,7 +51,9 @@ pub fn look_up<L: Lookup>(lookup: &L, preparer: &Preparer<'_>, action: &Action, 
     let record = if has_unknown_modules(action) {
         find_fitting(lookup, preparer.pipeline(), action)
     } else {
-        lookup.find(&action.key).or_else(|| under_lower_limit(lookup, preparer, action))
+        // A request that failed hides no reply that serves it.
+        let own = lookup.find(&action.key).filter(|record| !record.is_failed());
+        own.or_else(|| under_lower_limit(lookup, preparer, action))
     };
     match record.filter(|record| !refresh.replaces(record)) {
         Some(record) => status_of(lookup, preparer, &action.task, record),

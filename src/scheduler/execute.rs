@@ -1,5 +1,8 @@
 //! The life of one action: it is executed, its raw output is stored and then read, and the store notes how it was read.
 //! A model is asked again if its reply breaks the contract of the stage.
+//!
+//! Where the cache has an output already, because its stage is refreshed, a reply is read first and is not stored if it
+//! cannot be used: an output is only replaced by another one.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -11,17 +14,17 @@ use serde::de::DeserializeOwned;
 
 use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, worst_case};
-use super::earlier::{EarlierOutput, unusable_in_batch};
+use super::earlier::unusable_in_batch;
 use super::executed::{ExecutedOutput, ExecutionError};
 use super::prefixes::{SharedPrefixes, at_paragraph};
 use super::program::{ProgramOutput, Programs};
 use crate::action::{Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work};
 use crate::answer;
 use crate::compress::{self, CommandSpec, Strategy};
-use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
+use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord, Refresh};
 use crate::plan::{
-    self, Action, CurrentSources, MadeOutput, Output, OutputCache, OutputUnavailable, PARSER_VERSION, Preparer,
-    Resolved, Task, Unreadable,
+    self, Action, ActionStatus, CurrentSources, MadeOutput, Output, OutputCache, OutputUnavailable, PARSER_VERSION,
+    Preparer, Resolved, Task, Unreadable,
 };
 use crate::results::{Blame, FailedAction};
 use crate::stand_in;
@@ -29,12 +32,12 @@ use base::locale::word;
 use base::say;
 use base::units::{Tokens, Usage, Usd};
 use models::{
-    self, AskFailure, Call, CallFailure, CallResult, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef, Prices,
-    ProviderSpec, RawReply, ReadFault, Turn, context_window, estimate, estimate_prefix, longest_reply, read_billing,
-    reply_failure, truncated_call,
+    self, AskFailure, Call, CallFailure, CallResult, Client, Dialect, ErrorClass, HttpRequest, Lane, ModelRef,
+    Operation, Prices, ProviderSpec, RawReply, Turn, context_window, estimate, estimate_prefix, longest_reply,
+    truncated_call,
 };
 use sessions::transcript::{Message, Role, count_tokens};
-use store::cache::{CacheError, Damage, EntryStatus, Lookup, ParseResult, Record, Store, now_ms};
+use store::cache::{CacheError, Damage, Lookup, ParseResult, Record, Store, now_ms};
 use store::remote::SharedCache;
 
 /// Executes actions. All that are under way share one.
@@ -102,7 +105,7 @@ impl Executor<'_> {
     }
 
     /// The failure for an output that cannot be read. If the method made the output, it is the method's fault.
-    fn unreadable(&self, action: &Action, fault: &Unreadable, message: String) -> FailedAction {
+    pub(super) fn unreadable(&self, action: &Action, fault: &Unreadable, message: String) -> FailedAction {
         let blame = match fault {
             Unreadable::Context(_) => Blame::Method,
             Unreadable::Reply(_) | Unreadable::Grades(_) | Unreadable::Search(_) | Unreadable::Place(_) => {
@@ -146,6 +149,12 @@ impl Executor<'_> {
         self.outputs.read_record(task, &record).ok()
     }
 
+    /// Whether the cache has an output of an action, which a refresh ignores.
+    pub(super) fn has_output(&self, action: &Action) -> bool {
+        let status = plan::look_up(self.store, &self.preparer, action, &Refresh::default());
+        matches!(status, ActionStatus::Cached { .. })
+    }
+
     /// Verifies that the output of a cached action can be read when it is needed, without reading it, and notes that it
     /// is used. If it had to be read to compute its digest, that is noted, too.
     pub(super) fn verify(&self, record: &Record, reread: Option<&Output>) -> Result<(), Damage> {
@@ -164,15 +173,11 @@ impl Executor<'_> {
         breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
         let before = plan::earlier_output(self.store, &self.coordinate(action), action);
-        let earlier = EarlierOutput::find(self.store, &action.key);
         let made = match &action.work {
             Work::Ask(request) => self.ask(action, request, breakers).await,
             Work::Execute(program) => self.run_program(action, &program.stdin, breakers).await,
             Work::Compute(computation) => self.compute(action, computation).await,
         };
-        if let (Some(earlier), Err(_)) = (earlier, &made) {
-            earlier.restore(self.store).await?;
-        }
         let mut fresh = made?;
         fresh.resolved.unchanged = before == Some(fresh.resolved.out);
         Ok(fresh)
@@ -197,7 +202,7 @@ impl Executor<'_> {
         let (body, meta) = (Bytes::from(body), EntryMeta { dialect, ..self.describe(action, began.elapsed()) });
         let record = self.store.put_reply(action.key, &meta.header(), body.clone()).await?;
         let format = record.body_format();
-        self.note_read(action, record, self.read_output(action, format, &body))
+        self.note_read(action, Some(record), self.read_output(action, format, &body))
     }
 
     /// The program that an action starts.
@@ -262,11 +267,15 @@ impl Executor<'_> {
         let made = plan::made_output(pipeline, action, spec, stdout, started);
         let MadeOutput { action: made, stdout, sources, fault } =
             made.map_err(|fault| self.failure(action, Blame::Infrastructure, fault.to_string()))?;
+        let read = output.and_then(|output| fault.map_or(Ok(output), |fault| Err(fault.into())));
+        if read.is_err() && self.has_output(action) {
+            return self.note_read(&made, None, read);
+        }
         let mut meta = EntryMeta { usage: usage.tokens, cost, ..self.describe(&made, elapsed) };
         meta.sources.0.extend(sources.0);
         let record = self.store.put_reply(made.key, &meta.header(), stdout).await?;
         pipeline.module_files.note_output(action.key, made.key);
-        self.note_read(&made, record, output.and_then(|output| fault.map_or(Ok(output), |fault| Err(fault.into()))))
+        self.note_read(&made, Some(record), read)
     }
 
     /// The reply of the stand-in for a model. It gets the values of the prompts, and a judge's instructions, nothing else.
@@ -300,7 +309,8 @@ impl Executor<'_> {
         let longest = self.longest_reply(&model, &call);
         let lane = self.most_expensive_lane(&call, &model);
         let lease = BudgetLease::new(self.budget, self.prices, action.task.stage(), &model, lane, input, longest);
-        let before = unusable_in_batch(self.store, &action.key);
+        let has_output = self.has_output(action);
+        let before = if has_output { action.unusable } else { unusable_in_batch(self.store, &action.key) };
         let lease = lease.until_blocked(breakers, request).after_unusable(before);
         let mut attempt = 1 + before;
         loop {
@@ -308,8 +318,12 @@ impl Executor<'_> {
             let store = |reply: &RawReply| {
                 let meta = self.describe_reply(action, reply, self.prices.cost_in(reply.lane, &model, &reply.usage));
                 let body = reply.body.clone();
+                let is_kept = !has_output || self.is_output(action, request.operation, reply, input);
                 async move {
-                    self.store.put_reply(action.key, &meta.header(), body).await.map(|record| stored.set(Some(record)))
+                    if is_kept {
+                        stored.set(Some(self.store.put_reply(action.key, &meta.header(), body).await?));
+                    }
+                    Ok::<(), CacheError>(())
                 }
             };
             let asked = match self.client.ask(&request.provider, &call, expected, &lease, store).await {
@@ -320,7 +334,9 @@ impl Executor<'_> {
             };
             let (reply, completion) = match asked {
                 Ok(answered) => answered,
-                Err(failure) => return Err(self.not_answered(action, request, breakers, failure, &lease).await),
+                Err(failure) => {
+                    return Err(self.not_answered(action, request, breakers, stored.take(), failure, &lease).await);
+                }
             };
             match plan::read_reply(&self.preparer, &action.task, reply.dialect, &completion) {
                 Ok(output) => {
@@ -341,12 +357,19 @@ impl Executor<'_> {
         }
     }
 
-    /// The error of an action whose request has no answer.
+    /// Whether the reply to a request of about `input` tokens is an output.
+    fn is_output(&self, action: &Action, operation: Operation, reply: &RawReply, input: Tokens) -> bool {
+        let read = models::read(reply.dialect, operation, &reply.body, Some(input));
+        read.is_ok_and(|read| plan::read_reply(&self.preparer, &action.task, reply.dialect, &read).is_ok())
+    }
+
+    /// The error of an action whose request has no answer. `stored` is its last reply, if there is one.
     async fn not_answered(
         &self,
         action: &Action,
         request: &ModelRequest,
         breakers: &CircuitBreakers,
+        stored: Option<Record>,
         failure: AskFailure<CacheError>,
         lease: &BudgetLease<'_>,
     ) -> ExecutionError {
@@ -354,7 +377,13 @@ impl Executor<'_> {
             AskFailure::Store(error) => error.into(),
             AskFailure::BudgetExhausted => ExecutionError::OverBudget(lease.refusal()),
             AskFailure::Cancelled => ExecutionError::Cancelled,
-            AskFailure::Call(failure) => self.call_failed(action, request, breakers, failure).await,
+            AskFailure::Call(failure) => {
+                // A reply that arrived and is no answer is kept for inspection. It is marked, because read without its
+                // request it might pass for an answer: that its prompt was cut, for example, shows only beside the
+                // request.
+                self.note_unreadable(stored, &failure.message);
+                self.fail(action, request, breakers, self.failed_call(action, &failure), failure.attempts).await
+            }
         }
     }
 
@@ -375,43 +404,6 @@ impl Executor<'_> {
             FailedAction { class, ..self.failure(action, Blame::Infrastructure, fault.to_string()) }
         })?;
         Ok((built, input, worst_case(self.prices, &model, request.lane, input, longest)))
-    }
-
-    /// Reads the stored reply to a request of a batch like that to a live one; `None` if the model is to be asked
-    /// again.
-    pub(super) async fn read_stored(
-        &self,
-        action: &Action,
-        breakers: &CircuitBreakers,
-        max_attempts: u32,
-    ) -> Option<Result<ExecutedOutput, ExecutionError>> {
-        let request = action.request()?;
-        let record = self.store.find(&action.key)?;
-        let body = self.store.body(&record).ok()?;
-        let BodyFormat::Reply(dialect) = record.body_format() else { return None };
-        let completion = match models::read(dialect, request.operation, &body, None) {
-            Ok(completion) if completion.truncated && !takes_truncated(action) => Err(ReadFault::Truncated),
-            read => read,
-        };
-        let read = completion.map(|reply| plan::read_reply(&self.preparer, &action.task, dialect, &reply));
-        let fault = match read {
-            Ok(Ok(output)) => {
-                self.outputs.note_model(action.work.requested_model(), read_billing(dialect, &body).model);
-                return Some(Ok(self.note_output(action, Some(record), output)));
-            }
-            Ok(Err(fault)) => {
-                self.note_unreadable(Some(record), &fault.to_string());
-                return (action.attempts <= 1).then(|| Err(self.unreadable(action, &fault, fault.to_string()).into()));
-            }
-            Err(fault) => fault,
-        };
-        let limit = request.settings.max_output_tokens;
-        let (failure, is_retryable) = reply_failure(fault, &body, &record.usage, limit, max_attempts);
-        if is_retryable {
-            self.note_unreadable(Some(record), &failure.message);
-            return None;
-        }
-        Some(Err(self.call_failed(action, request, breakers, failure).await))
     }
 
     /// Refuses early what the model's window cannot hold.
@@ -492,23 +484,26 @@ impl Executor<'_> {
         if is_first { Tokens(0) } else { estimate_prefix(call) }
     }
 
-    async fn call_failed(
+    /// An action whose call failed. The method answers for what is too long.
+    pub(super) fn failed_call(&self, action: &Action, failure: &CallFailure) -> FailedAction {
+        let CallFailure { class, message, hint, .. } = failure.clone();
+        let blame = if class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
+        FailedAction { class: Some(class), hint, ..self.failure(action, blame, message) }
+    }
+
+    /// Records that an action failed, in the store if its call did.
+    pub(super) async fn fail(
         &self,
         action: &Action,
         request: &ModelRequest,
         breakers: &CircuitBreakers,
-        failure: CallFailure,
+        failure: FailedAction,
+        attempts: u32,
     ) -> ExecutionError {
-        // A reply that arrived and is not an answer is kept for inspection. It is marked, because read without its request
-        // it might pass for an answer: that its prompt was cut, for example, shows only beside the request.
-        let stored = self.store.find(&action.key).filter(|record| record.status == EntryStatus::Unparsed);
-        self.note_unreadable(stored, &failure.message);
-        let CallFailure { class, message, hint, attempts, .. } = failure;
-        let meta = EntryMeta { attempts, cost: None, ..self.describe(action, Duration::ZERO) };
-        let blame = if class == ErrorClass::TooLong { Blame::Method } else { Blame::Infrastructure };
-        let failure = FailedAction { class: Some(class), hint, ..self.failure(action, blame, message) };
-        // Recorded before any await, because requests that wait for their turn would fail in the same way.
+        // before any await: requests that wait for their turn would fail in the same way
         breakers.record(request, &failure);
+        let Some(class) = failure.class else { return failure.into() };
+        let meta = EntryMeta { attempts, cost: None, ..self.describe(action, Duration::ZERO) };
         let noted = self.store.fail(action.key, &meta.header(), class.name(), &failure.message).await;
         noted.map_or_else(ExecutionError::from, |_| failure.into())
     }
@@ -529,24 +524,24 @@ impl Executor<'_> {
         text.map_err(|error| self.unavailable(action, &error).into())
     }
 
-    /// Notes how a stored output was read.
+    /// Notes how an output was read, in its `record` if it is stored.
     fn note_read(
         &self,
         action: &Action,
-        record: Record,
+        record: Option<Record>,
         read: Result<Output, Unreadable>,
     ) -> Result<ExecutedOutput, ExecutionError> {
         match read {
-            Ok(output) => Ok(self.note_output(action, Some(record), output)),
+            Ok(output) => Ok(self.note_output(action, record, output)),
             Err(fault) => {
-                self.note_unreadable(Some(record), &fault.to_string());
+                self.note_unreadable(record, &fault.to_string());
                 Err(self.unreadable(action, &fault, fault.to_string()).into())
             }
         }
     }
 
     /// Notes how an output was read, and returns it with the usage and cost in its `record`.
-    fn note_output(&self, action: &Action, record: Option<Record>, output: Output) -> ExecutedOutput {
+    pub(super) fn note_output(&self, action: &Action, record: Option<Record>, output: Output) -> ExecutedOutput {
         let out = output.digest();
         let (usage, cost) = record.as_ref().map_or((Usage::default(), None), |record| (record.usage, record.cost));
         if let Some(record) = record {
@@ -557,7 +552,7 @@ impl Executor<'_> {
         ExecutedOutput { resolved, output, usage, repeated: Tokens(0), usage_warning: None }
     }
 
-    fn note_unreadable(&self, record: Option<Record>, fault: &str) {
+    pub(super) fn note_unreadable(&self, record: Option<Record>, fault: &str) {
         if let Some(record) = record {
             self.store.note(&record, &ParseResult::Malformed { parser: PARSER_VERSION, fault: fault.to_owned() });
         }
@@ -566,6 +561,6 @@ impl Executor<'_> {
 
 /// Whether a reply that the token limit cut off is an output. An answer is one; whether it is graded is a setting of its
 /// answerer.
-fn takes_truncated(action: &Action) -> bool {
+pub(super) fn takes_truncated(action: &Action) -> bool {
     matches!(action.task, Task::Answer(_))
 }

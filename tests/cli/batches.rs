@@ -279,6 +279,63 @@ fn a_reply_of_a_batch_that_cannot_be_used_is_the_first_of_three() {
 }
 
 #[test]
+fn a_refresh_whose_replies_cannot_be_used_keeps_the_outputs_before() {
+    // One is empty, the other breaks the contract of the stage.
+    for (vendor, text) in [(Vendor::OpenAi, ""), (Vendor::Anthropic, "I would rather not say.")] {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        project.expect(0, "run --label a --runs 1");
+        let spoiled = move |body: &Value, least: u8, times: u8| match is_spoiled(body) && times > least {
+            true => Fate::Text(text),
+            false => Fate::Sensible,
+        };
+        server.book().behaviour = Behaviour {
+            fates: Arc::new(move |body, attempt| spoiled(body, 0, attempt)),
+            // The first request of its kind is sent live: it is answered well.
+            live_fates: Arc::new(move |body, times| spoiled(body, 1, times)),
+            ..Behaviour::default()
+        };
+        project.expect(5, "run --label b --runs 1 --lane batch --wait --refresh judge");
+        let book = server.book();
+        let lines = book.batches.iter().flat_map(|batch| &batch.lines);
+        let spoiled = lines.filter(|(_, body)| is_spoiled(body));
+        let billed: Vec<u32> = spoiled.map(|(_, body)| book.billed[&body.to_string()]).collect();
+        assert!(!billed.is_empty() && billed.iter().all(|times| *times == 1 + 3), "{vendor:?}: {billed:?}");
+        let requests = book.requests();
+        drop(book);
+        project.expect(0, "run --label c --runs 1");
+        assert_eq!(server.book().requests(), requests, "{vendor:?}: nothing is asked again");
+        assert!(project.unpriced_rows("c") == project.unpriced_rows("a"), "{vendor:?}");
+    }
+}
+
+#[test]
+fn outputs_survive_a_refresh_that_another_run_collects_and_one_that_reaches_no_provider() {
+    let server = BatchServer::start(Vendor::OpenAi);
+    let project = project(&server);
+    project.expect(0, "run --label a --runs 1");
+    server.book().behaviour.fates = Arc::new(|body, _| match body.to_string().contains("Who owns the machine?") {
+        true => Fate::Text(""),
+        false => Fate::Sensible,
+    });
+    project.expect(7, "run --label b --runs 1 --lane batch --refresh answer");
+    let mut polls = 0;
+    while !open_batches(&project).is_empty() {
+        // No cell of this run waits for the batch.
+        project.compeval("run --label c --runs 1 --methods nothing");
+        polls += 1;
+        assert!(polls < 5, "it is never collected");
+    }
+    drop(server);
+    // The answers of the batch were not read yet: a request that fails must not mark them as unusable.
+    project.edit("pipeline.toml", "batch_poll_s", "max_attempts = 1\nbatch_poll_s");
+    let ended = project.compeval("run --label d --runs 1 --refresh answer");
+    assert_ne!(ended.code, 0, "{}", ended.stderr);
+    project.expect(0, "run --label e --runs 1 --offline");
+    assert!(project.unpriced_rows("e") == project.unpriced_rows("a"));
+}
+
+#[test]
 fn a_batch_whose_creation_was_not_confirmed_is_found() {
     for vendor in VENDORS {
         let server = BatchServer::start(vendor);

@@ -212,8 +212,14 @@ fn a_higher_limit_asks_again_for_what_was_cut_off_alone() {
     project.edit("pipeline.toml", "max_output_tokens = 500", "max_output_tokens = 600");
     project.expect(0, "run --label c --runs 1 --methods full,anchored");
     assert_eq!(server.counts().get(&Wanted::Answer), Some(&cut));
-    // A lower limit could have cut them off.
+    // A refresh that fails hides none of them.
+    server.script(|_| Reply::Raw(400, "{}".into()));
+    project.expect(5, "run --label e --runs 1 --methods full,anchored --refresh answer");
     server.forget();
+    project.expect(0, "run --label c --runs 1 --methods full,anchored");
+    assert_eq!(server.count(), 0);
+    // A lower limit could have cut them off.
+    cut_off(&server, QUESTION, "It was raised because the upstream");
     project.edit("pipeline.toml", "max_output_tokens = 600", "max_output_tokens = 300");
     project.expect(0, "run --label d --runs 1 --methods full,anchored");
     assert_eq!(server.counts().get(&Wanted::Answer), Some(&answers));

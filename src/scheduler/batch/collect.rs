@@ -7,16 +7,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::join_all;
 
+use super::reading::{UnusableReply, read_reply};
 use super::tracked::{Tracked, confirmation_wait, first_wait};
-use crate::action::ActionKey;
+use crate::action::{ActionKey, Stage};
 use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta, LineName, LineOutcome};
+use crate::plan::Action;
 use crate::scheduler::execute::Executor;
 use base::locale::word;
 use base::say;
 use base::units::{Usage, Usd};
 use models::{
-    BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure, Dialect, ErrorClass,
-    Lane, Prices, read_billing,
+    self, BatchClient, BatchEnding, BatchReply, BatchResult, BatchSearch, BatchStatus, CallFailure, Dialect,
+    ErrorClass, Lane, Prices, read_billing,
 };
 use store::cache::{CacheError, Lookup, Record, Store, now_ms};
 
@@ -32,19 +34,23 @@ pub(super) struct LineResult {
     pub(super) charge: Option<Usd>,
     /// Why it has no reply.
     pub(super) failure: Option<CallFailure>,
+    /// Why its reply was not stored: it cannot be used, and an action that waits for it has an output.
+    pub(super) unkept: Option<UnusableReply>,
 }
 
 impl LineResult {
     fn without_reply(line: &BatchLine, outcome: LineOutcome, failure: Option<CallFailure>) -> LineResult {
-        LineResult { attempt: line.attempt, outcome, usage: None, charge: Some(Usd(0.0)), failure }
+        LineResult { attempt: line.attempt, outcome, usage: None, charge: Some(Usd(0.0)), failure, unkept: None }
     }
 }
 
-/// Asks the vendor about a batch. If it has ended, stores its results and closes it; `None` if it stays open.
+/// Asks the vendor about a batch. If it has ended, stores its results and closes it; `None` if it stays open. `waiting` are
+/// the actions of this run that wait for batches.
 pub(super) async fn poll(
     executor: &Executor<'_>,
     tracked: &mut Tracked,
     known: &[String],
+    waiting: &HashMap<ActionKey, Action>,
 ) -> Result<Option<Outcomes>, CacheError> {
     (tracked.was_polled, tracked.is_stuck) = (true, false);
     let account = &tracked.batch.intent.account;
@@ -94,7 +100,7 @@ pub(super) async fn poll(
                 .collect();
             close(executor, &client, tracked, &status, outcomes).await.map(Some)
         }
-        Some(BatchEnding::Done) => collect(executor, &client, tracked, &status).await,
+        Some(BatchEnding::Done) => collect(executor, &client, tracked, &status, waiting).await,
     }
 }
 
@@ -165,9 +171,10 @@ async fn collect(
     client: &BatchClient,
     tracked: &mut Tracked,
     status: &BatchStatus,
+    waiting: &HashMap<ActionKey, Action>,
 ) -> Result<Option<Outcomes>, CacheError> {
     let intent = &tracked.batch.intent;
-    let collector = Collector::new(executor.store, intent);
+    let collector = Collector::new(executor, waiting, intent);
     let mut outcomes = Outcomes::new();
     let read = client.results(status, async |results| collector.store(results, &mut outcomes).await).await;
     match read {
@@ -202,19 +209,27 @@ async fn close(
 }
 
 /// Stores the results of one batch.
-struct Collector<'c> {
+struct Collector<'c, 'e> {
+    executor: &'c Executor<'e>,
     store: &'c Store,
+    waiting: &'c HashMap<ActionKey, Action>,
     intent: &'c BatchIntent,
     lines: HashMap<ActionKey, &'c BatchLine>,
     prices: Prices,
     max_attempts: u32,
 }
 
-impl<'c> Collector<'c> {
-    fn new(store: &'c Store, intent: &'c BatchIntent) -> Collector<'c> {
+impl<'c, 'e> Collector<'c, 'e> {
+    fn new(
+        executor: &'c Executor<'e>,
+        waiting: &'c HashMap<ActionKey, Action>,
+        intent: &'c BatchIntent,
+    ) -> Collector<'c, 'e> {
         let declared = intent.price.map(|price| (intent.model.clone(), price));
         Collector {
-            store,
+            executor,
+            store: executor.store,
+            waiting,
             intent,
             lines: intent.lines.iter().map(|line| (line.key, line)).collect(),
             prices: Prices::new(declared.into_iter().collect::<BTreeMap<_, _>>()),
@@ -255,7 +270,7 @@ impl<'c> Collector<'c> {
                 // Stored by an earlier collection, or by a process that was killed.
                 Some(Record { usage, cost, .. }) => {
                     let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
-                    LineResult { attempt, outcome, usage: Some(usage), charge: cost, failure: None }
+                    LineResult { attempt, outcome, usage: Some(usage), charge: cost, failure: None, unkept: None }
                 }
                 None => self.unfinished(line, word("the results lack it", "结果中缺少它")).await?,
             };
@@ -279,7 +294,8 @@ impl<'c> Collector<'c> {
         }
     }
 
-    /// Stores a reply before anything but its billing is read. A usable output that came later than the batch stays.
+    /// Stores a reply. A usable output that came later than the batch stays, and an earlier one does if the reply cannot
+    /// be used. The vendor keeps the reply until the batch is closed, so it may be read before it is stored.
     async fn store_reply(
         &self,
         line: &BatchLine,
@@ -289,13 +305,38 @@ impl<'c> Collector<'c> {
         let billing = read_billing(self.intent.account.dialect, &body);
         let live = self.prices.cost(&self.intent.model, &billing.usage);
         let charge = live.map(|usd| Usd(usd.0 * self.intent.ratio));
-        if self.stored_since(line).is_none() {
+        let (is_kept, unkept) = match (self.stored_since(line), self.waiting.get(&line.key)) {
+            (Some(_), _) => (false, None),
+            (None, Some(action)) => {
+                let unkept = self.unkept(action, &body, &billing.usage);
+                (unkept.is_none(), unkept)
+            }
+            (None, None) => (self.may_replace(line, &body), None),
+        };
+        if is_kept {
             let meta =
                 EntryMeta { model: billing.model, usage: billing.usage, cost: charge, request_id, ..self.meta(line) };
             self.store.put_reply(line.key, &meta.header(), body).await?;
         }
         let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
-        Ok(LineResult { attempt, outcome, usage: Some(billing.usage), charge, failure: None })
+        Ok(LineResult { attempt, outcome, usage: Some(billing.usage), charge, failure: None, unkept })
+    }
+
+    /// Why a reply to an action that has an output is not stored, if so.
+    fn unkept(&self, action: &Action, body: &[u8], usage: &Usage) -> Option<UnusableReply> {
+        let request = action.request().filter(|_| self.executor.has_output(action))?;
+        let dialect = self.intent.account.dialect;
+        read_reply(self.executor, action, request, dialect, body, usage, self.max_attempts).err()
+    }
+
+    /// Whether a reply that no action of this run waits for may be stored. Only the action could tell whether it keeps the
+    /// contract of its stage, so this looks for an answer alone.
+    fn may_replace(&self, line: &BatchLine, body: &[u8]) -> bool {
+        if self.store.find(&line.key).is_none_or(|record| !record.is_usable()) {
+            return true;
+        }
+        let read = models::read(self.intent.account.dialect, self.intent.operation, body, None);
+        read.is_ok_and(|reply| !reply.truncated || line.stage == Stage::Answer)
     }
 
     /// Notes an attempt without a result. After the last one the line has failed.

@@ -1,5 +1,5 @@
 //! The batch lane of a run: which requests go into batches, and what a run does while batches are open. `submit`
-//! creates batches at vendors, and `collect` polls them and stores their results.
+//! creates batches at vendors, `collect` polls them and stores their results, and `reading` reads these.
 //!
 //! The event loop offers each stale action when it would begin (`take`), and calls `advance` when nothing is ready and
 //! nothing is under way: then as much is pending as can be put into one batch. So a batch is as large as the matrix
@@ -17,6 +17,7 @@
 //! stays reserved until then.
 
 mod collect;
+mod reading;
 mod submit;
 mod tracked;
 
@@ -28,6 +29,7 @@ use tokio::sync::watch;
 use crate::action::{ActionKey, ModelRequest, StageName};
 use crate::entries::{BatchIntent, Journal, LineOutcome, Refresh};
 use crate::plan::Action;
+use crate::results::FailedAction;
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
@@ -39,8 +41,9 @@ use base::say;
 use base::units::Usd;
 use collect::{LineResult, Outcomes};
 use models::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
+use reading::{UnusableReply, read_stored};
 use store::cache::{CacheError, EntryStatus, Lookup};
-use submit::{MAX_LINES, QueueCapacity, Submission, Submitter, failed_action};
+use submit::{MAX_LINES, QueueCapacity, Submission, Submitter};
 pub(super) use tracked::{EndedLine, LineEnd};
 use tracked::{Tracked, first_wait, poll_wait};
 
@@ -110,8 +113,8 @@ pub(super) struct BatchLane<'r, 'e> {
     /// Actions to be submitted.
     pending: Vec<Action>,
     shapes: HashMap<RequestShape, ShapeTest>,
-    /// Actions that go live now.
-    live: HashSet<ActionKey>,
+    /// Actions that go live now, each with the replies to it that cannot be used and were not stored.
+    live: HashMap<ActionKey, u32>,
     /// Whether the deadline is over: what was not submitted by then goes live.
     is_past_deadline: bool,
     reached: Option<BudgetReached>,
@@ -135,7 +138,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             waiting: HashMap::new(),
             pending: Vec::new(),
             shapes: HashMap::new(),
-            live: HashSet::new(),
+            live: HashMap::new(),
             is_past_deadline: false,
             reached: None,
             submitted_requests: 0,
@@ -169,12 +172,13 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 
     /// Takes an action whose request goes into a batch, or that is held. Returns one that goes live.
-    pub(super) fn take(&mut self, action: Action) -> Option<Action> {
+    pub(super) fn take(&mut self, mut action: Action) -> Option<Action> {
         if self.waits_for(&action) {
             self.waiting.insert(action.key, action);
             return None;
         }
         if self.batches_nothing || !self.is_batched(&action) {
+            action.unusable = self.live.get(&action.key).copied().unwrap_or(0);
             return Some(action);
         }
         self.pending.push(action);
@@ -185,7 +189,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     fn is_batched(&mut self, action: &Action) -> bool {
         let key = action.key;
         let lane = action.request().map(|request| request.lane);
-        if is_case(action) || lane != Some(Lane::Batch) || self.is_past_deadline || self.live.contains(&key) {
+        if is_case(action) || lane != Some(Lane::Batch) || self.is_past_deadline || self.live.contains_key(&key) {
             return false;
         }
         // Its reply broke the contract: a batch would take another day to find out whether the next one keeps it.
@@ -286,8 +290,9 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// Returns actions that no longer wait. Some of them are begun again: live, if their batch has shown that they
     /// must.
     fn end(&mut self, lines: Vec<EndedLine>) -> Step {
-        let must_go_live = lines.iter().filter(|line| matches!(line.end, LineEnd::Again { live: true }));
-        self.live.extend(must_go_live.map(|line| line.action.key));
+        for line in lines.iter().filter(|line| matches!(line.end, LineEnd::Again { live: true })) {
+            self.live.entry(line.action.key).or_insert(0);
+        }
         Step::Ended(lines)
     }
 
@@ -346,7 +351,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         for mut tracked in std::mem::take(&mut self.open) {
             let is_due = (self.options.wait || !tracked.was_polled) && *stop.borrow() == StopRequest::No;
             let outcomes = match is_due {
-                true => collect::poll(self.executor, &mut tracked, &known).await?,
+                true => collect::poll(self.executor, &mut tracked, &known, &self.waiting).await?,
                 false => None,
             };
             match outcomes {
@@ -374,24 +379,30 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             self.attempts.insert(line.key, unfinished.map_or(0, |result| result.attempt));
             let Some(action) = self.waiting.remove(&line.key) else { continue };
             let end = match outcomes.get(&line.key) {
+                Some(LineResult { unkept: Some(reply), .. }) => self.end_unkept(&action, reply, breakers),
                 Some(LineResult { outcome: LineOutcome::Stored, .. }) => {
-                    match self.executor.read_stored(&action, breakers, batch.intent.max_attempts()).await {
+                    match read_stored(self.executor, &action, breakers, batch.intent.max_attempts()).await {
                         Some(result) => LineEnd::Executed(result),
                         None => LineEnd::Again { live: true },
                     }
                 }
                 Some(LineResult { failure: Some(failure), .. }) => {
-                    let failed = failed_action(self.executor, &action, failure);
-                    if let Some(request) = action.request() {
-                        breakers.record(request, &failed);
-                    }
-                    LineEnd::Executed(Err(ExecutionError::from(failed)))
+                    fail(&action, self.executor.failed_call(&action, failure), breakers)
                 }
                 _ => LineEnd::Again { live: false },
             };
             ended.push(EndedLine { action, end });
         }
         Ok(ended)
+    }
+
+    /// What follows from a reply that cannot be used and was not stored.
+    fn end_unkept(&mut self, action: &Action, reply: &UnusableReply, breakers: &CircuitBreakers) -> LineEnd {
+        if !reply.is_asked_again {
+            return fail(action, *reply.failure.clone(), breakers);
+        }
+        self.live.insert(action.key, 1);
+        LineEnd::Again { live: true }
     }
 
     /// Submits what is pending, model by model.
@@ -466,6 +477,13 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     }
 }
 
+fn fail(action: &Action, failure: FailedAction, breakers: &CircuitBreakers) -> LineEnd {
+    if let Some(request) = action.request() {
+        breakers.record(request, &failure);
+    }
+    LineEnd::Executed(Err(ExecutionError::from(failure)))
+}
+
 /// What counts as spent for a batch: what its lines cost, and the most that those of unknown cost may cost.
 fn spent_for(intent: &BatchIntent, outcomes: &Outcomes) -> Usd {
     let costs = intent.lines.iter().filter_map(|line| outcomes.get(&line.key)?.charge.or(line.reserved));
@@ -518,7 +536,8 @@ mod tests {
         let keys = ["paid", "unknown", "failed"].map(|name| ActionKey(Digest::hash(name)));
         let costs = [Some(Usd(0.1)), None, Some(Usd(0.0))];
         let outcome = LineOutcome::Stored;
-        let results = costs.map(|charge| LineResult { attempt: 1, outcome, usage: None, charge, failure: None });
+        let results =
+            costs.map(|charge| LineResult { attempt: 1, outcome, usage: None, charge, failure: None, unkept: None });
         let outcomes: Outcomes = keys.into_iter().zip(results).collect();
         let spent = spent_for(&intent(keys), &outcomes).0;
         assert!((spent - 0.6).abs() < 1e-9, "{spent}");

@@ -12,7 +12,6 @@ use super::tracked::{EndedLine, LineEnd, Tracked};
 use crate::action::DigestBuilder;
 use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, OpenBatch, Refresh};
 use crate::plan::{Action, CurrentSources};
-use crate::results::{Blame, FailedAction};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::Executor;
@@ -255,7 +254,7 @@ impl Submitter<'_, '_> {
         Self: 'b,
     {
         actions.map(move |action| {
-            let failed = failed_action(self.executor, &action, failure);
+            let failed = self.executor.failed_call(&action, failure);
             if let Some(request) = action.request() {
                 self.breakers.record(request, &failed);
             }
@@ -314,11 +313,6 @@ fn requests(intent: &BatchIntent, built: &[BuiltRequest]) -> Vec<BatchRequest> {
     lines
         .map(|(built, line)| BatchRequest { id: intent.name(line).to_string(), request: built.request.clone() })
         .collect()
-}
-
-pub(super) fn failed_action(executor: &Executor<'_>, action: &Action, failure: &CallFailure) -> FailedAction {
-    let CallFailure { class, message, hint, .. } = failure.clone();
-    FailedAction { class: Some(class), hint, ..executor.failure(action, Blame::Infrastructure, message) }
 }
 
 /// Time between two looks whether the lock is free.
