@@ -235,7 +235,7 @@ impl Budget {
     }
 
     /// Replaces what was reserved for a batch by what counts as `spent` for it, and adds what was billed for its lines, each
-    /// with its usage if it was worked on.
+    /// with its usage if it has a reply. A line with neither was never answered.
     pub fn settle_batch(
         &self,
         reservations: Vec<Reservation>,
@@ -246,7 +246,9 @@ impl Budget {
             self.settle(reservation, Some(if at == 0 { spent } else { Usd(0.0) }));
         }
         let paid = &mut self.state().paid;
-        for (usage, charge) in lines.filter_map(|(usage, charge)| Some((usage?, charge))) {
+        for (usage, charge) in lines {
+            paid.unanswered += u64::from(usage.is_none() && charge.is_none());
+            let Some(usage) = usage else { continue };
             paid.add_replies(1, usage, charge);
         }
     }
@@ -571,10 +573,11 @@ mod tests {
         let held = budget.reserve_unconditionally(Usd(0.8));
         assert!(budget.reserve(Some(Usd(0.3)), Some(Usd(0.3))).is_err(), "the rest is out");
         let used = Usage { input: Some(Tokens(10)), output: Some(Tokens(1)), ..Usage::default() };
-        let lines = [(Some(used), Some(Usd(0.2))), (None, Some(Usd(0.0))), (Some(used), Some(Usd(0.1)))];
+        let lines = [(Some(used), Some(Usd(0.2))), (None, Some(Usd(0.0))), (Some(used), Some(Usd(0.1))), (None, None)];
         budget.settle_batch(vec![held], Usd(0.3), lines.into_iter());
         let spent = budget.spent();
-        assert_eq!((spent.replies, spent.usage, spent.reserved), (2, Some(used + used), Usd(0.0)));
+        assert_eq!((spent.replies, spent.unanswered), (2, 1));
+        assert_eq!((spent.usage, spent.reserved), (Some(used + used), Usd(0.0)));
         assert!((spent.usd.unwrap().0 - 0.3).abs() < 1e-9);
         assert!(
             budget.reserve(Some(Usd(0.6)), Some(Usd(0.6))).is_ok()

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -33,6 +33,8 @@ pub enum Fate {
     Expired,
     /// The results lack it. It is not billed.
     Missing,
+    /// The results lack it at first. It is billed.
+    Late,
     /// The results have it twice.
     Twice,
 }
@@ -51,6 +53,10 @@ pub struct Behaviour {
     pub refuses: bool,
     /// Whether results are deleted before anybody reads them.
     pub deletes_results: bool,
+    /// How often results are read before those that are late are among them.
+    pub readings: usize,
+    /// How long ago a batch ended when it is first said to have; without it the vendor does not say.
+    pub ended_ago: Option<Duration>,
     /// The fate of a line, by its body and attempt.
     pub fates: Arc<Fates>,
     /// The reply to a live request, by its body and how often it was billed before.
@@ -67,6 +73,8 @@ impl Default for Behaviour {
             lost_answers: 0,
             refuses: false,
             deletes_results: false,
+            readings: 0,
+            ended_ago: None,
             fates: Arc::new(|_, _| Fate::Sensible),
             live_fates: Arc::new(|_, _| Fate::Sensible),
             latency: Duration::ZERO,
@@ -86,8 +94,20 @@ pub struct Batch {
     has_expired: bool,
     is_refused: bool,
     has_lost_results: bool,
+    ended_at: Option<SystemTime>,
     output: Vec<Value>,
     errors: Vec<Value>,
+    late: Vec<Value>,
+    readings: usize,
+}
+
+impl Batch {
+    /// The lines with replies, as they are when they are read once more.
+    fn read(&mut self, before_late: usize) -> Vec<Value> {
+        self.readings += 1;
+        let late = if self.readings > before_late { self.late.as_slice() } else { &[] };
+        self.output.iter().chain(late).cloned().collect()
+    }
 }
 
 #[derive(Default)]
@@ -306,12 +326,15 @@ impl Book {
                 (0..self.batches.len()).for_each(|at| self.work(Vendor::Anthropic, at));
                 Reply::Json(200, page(&self.batches, query, "after_id", anthropic_batch))
             }
-            ("GET", ["batches", id, "results"]) => match self.find(id) {
-                Some(batch) if batch.has_ended => {
-                    Reply::Lines(batch.output.iter().chain(&batch.errors).cloned().collect())
+            ("GET", ["batches", id, "results"]) => {
+                let readings = self.behaviour.readings;
+                match self.find(id) {
+                    Some(batch) if batch.has_ended => {
+                        Reply::Lines([batch.read(readings), batch.errors.clone()].concat())
+                    }
+                    _ => not_found(),
                 }
-                _ => not_found(),
-            },
+            }
             ("DELETE", ["batches", id]) => {
                 if let Some(batch) = self.find(id) {
                     batch.is_deleted = true;
@@ -328,9 +351,10 @@ impl Book {
 
     fn content(&mut self, file: &str) -> Reply {
         let Some((kind, id)) = file.split_once('-') else { return not_found() };
+        let readings = self.behaviour.readings;
         match self.find(id) {
             Some(batch) if batch.has_lost_results => not_found(),
-            Some(batch) if kind == "output" => Reply::Lines(batch.output.clone()),
+            Some(batch) if kind == "output" => Reply::Lines(batch.read(readings)),
             Some(batch) => Reply::Lines(batch.errors.clone()),
             None => not_found(),
         }
@@ -383,11 +407,12 @@ impl Book {
         let (lines, is_cancelled) = (self.batches[at].lines.clone(), self.batches[at].is_cancelled);
         let fates = self.behaviour.fates.clone();
         self.batches[at].has_lost_results = self.behaviour.deletes_results;
+        self.batches[at].ended_at = self.behaviour.ended_ago.map(|ago| SystemTime::now() - ago);
         if self.batches[at].is_refused {
             self.batches[at].has_ended = true;
             return;
         }
-        let (mut output, mut errors) = (Vec::new(), Vec::new());
+        let (mut output, mut errors, mut late) = (Vec::new(), Vec::new(), Vec::new());
         for (nth, (id, body)) in lines.iter().enumerate().rev() {
             let attempt: u8 = id.get(44..46).and_then(|digits| digits.parse().ok()).expect("an attempt");
             if is_cancelled && nth % 2 == 1 {
@@ -406,13 +431,13 @@ impl Book {
                     self.in_batches.insert(body.to_string());
                     let line = answered(vendor, id, &reply);
                     output.extend((fate == Fate::Twice).then(|| line.clone()));
-                    output.push(line);
+                    if fate == Fate::Late { late.push(line) } else { output.push(line) }
                 }
             }
         }
         output.push(answered(vendor, "a-line-of-somebody-else", &json!({})));
         let batch = &mut self.batches[at];
-        (batch.output, batch.errors, batch.has_ended) = (output, errors, true);
+        (batch.output, batch.errors, batch.late, batch.has_ended) = (output, errors, late, true);
     }
 }
 
@@ -502,7 +527,9 @@ fn openai_batch(batch: &Batch) -> Value {
         "metadata": {"compeval_nonce": batch.nonce},
         "input_file_id": "file-1", "output_file_id": file("output", &batch.output),
         "error_file_id": file("error", &batch.errors),
-        "request_counts": {"total": batch.lines.len(), "completed": batch.output.len(), "failed": batch.errors.len()}})
+        "completed_at": batch.ended_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).map(|since| since.as_secs()),
+        "request_counts": {"total": batch.lines.len(), "completed": batch.output.len() + batch.late.len(),
+            "failed": batch.errors.len()}})
 }
 
 fn anthropic_batch(batch: &Batch) -> Value {
@@ -512,7 +539,9 @@ fn anthropic_batch(batch: &Batch) -> Value {
         (false, false) => "in_progress",
     };
     let archived = batch.has_lost_results.then_some("2026-01-01T00:00:00Z");
+    let ended = batch.ended_at.and_then(|at| jiff::Timestamp::try_from(at).ok()).map(|at| at.to_string());
     json!({"id": batch.id, "type": "message_batch", "processing_status": status, "archived_at": archived,
+        "ended_at": ended,
         "request_counts": {"processing": if batch.has_ended { 0 } else { batch.lines.len() },
-            "succeeded": batch.output.len(), "errored": batch.errors.len(), "canceled": 0, "expired": 0}})
+            "succeeded": batch.output.len() + batch.late.len(), "errored": batch.errors.len(), "canceled": 0, "expired": 0}})
 }

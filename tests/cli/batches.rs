@@ -176,6 +176,43 @@ fn lines_without_a_result_are_submitted_again_and_others_fail() {
     }
 }
 
+/// What some of the lines of a vendor are that gives some replies late.
+fn some_late(body: &Value, _: u8) -> Fate {
+    if body.to_string().len().is_multiple_of(3) { Fate::Late } else { Fate::Sensible }
+}
+
+#[test]
+fn results_that_lack_replies_are_read_again() {
+    for vendor in VENDORS {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        server.book().behaviour = Behaviour { fates: Arc::new(some_late), readings: 2, ..Behaviour::default() };
+        project.expect(0, "run --label a --runs 1 --lane batch --wait");
+        assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
+        assert_eq!((server.billed_twice(), server.book().batches.len()), (0, 2));
+    }
+}
+
+#[test]
+fn replies_that_never_come_fail_their_cells_and_only_another_run_pays_again() {
+    for vendor in VENDORS {
+        let server = BatchServer::start(vendor);
+        let project = project(&server);
+        let ended_ago = Some(Duration::from_secs(24 * 3600));
+        server.book().behaviour =
+            Behaviour { fates: Arc::new(some_late), readings: usize::MAX, ended_ago, ..Behaviour::default() };
+        let ended = project.expect(5, "run --label a --runs 1 --lane batch --wait");
+        ended.says(&["it may be billed", "pay for it again"]);
+        assert!(open_batches(&project).is_empty());
+        assert_eq!(server.billed_twice(), 0);
+        assert!(!server.book().calls.contains(&"delete"), "the provider's support may look for what is missing");
+        server.book().behaviour = Behaviour::default();
+        project.expect(0, "run --label a --runs 1 --lane batch --wait");
+        assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
+        assert!(server.billed_twice() > 0);
+    }
+}
+
 #[test]
 fn a_batch_that_is_refused_as_a_whole_fails_its_cells_and_costs_nothing() {
     for vendor in VENDORS {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 
 use super::reading::{UnusableReply, read_reply};
-use super::tracked::{Tracked, confirmation_wait, first_wait};
+use super::tracked::{LONGEST_BATCH, Tracked, confirmation_wait, first_wait, results_wait};
 use crate::action::{ActionKey, Stage};
 use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta, LineName, LineOutcome};
 use crate::plan::Action;
@@ -98,7 +98,9 @@ pub(super) async fn poll(
             let outcomes = lines
                 .map(|line| (line.key, LineResult::without_reply(line, LineOutcome::Failed, Some(failure.clone()))))
                 .collect();
-            close(executor, &client, tracked, &status, outcomes).await.map(Some)
+            close(executor, tracked, &outcomes).await?;
+            client.delete(&status).await;
+            Ok(Some(outcomes))
         }
         Some(BatchEnding::Done) => collect(executor, &client, tracked, &status, waiting).await,
     }
@@ -175,27 +177,45 @@ async fn collect(
 ) -> Result<Option<Outcomes>, CacheError> {
     let intent = &tracked.batch.intent;
     let collector = Collector::new(executor, waiting, intent);
-    let mut outcomes = Outcomes::new();
-    let read = client.results(status, async |results| collector.store(results, &mut outcomes).await).await;
-    match read {
-        Ok(stored) => stored?,
+    let is_final = has_final_results(executor, intent, status);
+    let mut read = collector.read(client, status).await?;
+    if is_final && matches!(read, Ok((_, 1..))) {
+        // The first reading may have ended early.
+        read = collector.read(client, status).await?;
+    }
+    let (mut outcomes, missing) = match read {
+        Ok(read) => read,
         Err(failure) => {
             note_failure(tracked, failure);
             return Ok(None);
         }
+    };
+    if missing > 0 && !is_final {
+        tracked.note = say!(
+            "its results lack {missing} replies that the provider counts; they are read again later",
+            "其结果缺少服务商所计的 {missing} 条回复；稍后会重新读取"
+        );
+        return Ok(None);
     }
-    collector.fill_missing(&mut outcomes).await?;
-    close(executor, client, tracked, status, outcomes).await.map(Some)
+    collector.fill_missing(&mut outcomes, missing > 0).await?;
+    close(executor, tracked, &outcomes).await?;
+    // What is missing may be wanted from the provider's support.
+    if missing == 0 {
+        client.delete(status).await;
+    }
+    Ok(Some(outcomes))
 }
 
-/// Records the outcome of all lines, then removes the vendor's files.
-async fn close(
-    executor: &Executor<'_>,
-    client: &BatchClient,
-    tracked: &Tracked,
-    status: &BatchStatus,
-    outcomes: Outcomes,
-) -> Result<Outcomes, CacheError> {
+/// Whether the results of a batch that has ended are all that will come.
+fn has_final_results(executor: &Executor<'_>, intent: &BatchIntent, status: &BatchStatus) -> bool {
+    let age = Duration::from_millis(now_ms().saturating_sub(intent.created));
+    let ended_for = status.ended_for.unwrap_or(age.saturating_sub(LONGEST_BATCH));
+    let limits = executor.preparer.pipeline().providers.get(&intent.account.provider).map(|spec| &spec.limits);
+    ended_for >= results_wait(first_wait(limits))
+}
+
+/// Records the outcome of all lines.
+async fn close(executor: &Executor<'_>, tracked: &Tracked, outcomes: &Outcomes) -> Result<(), CacheError> {
     let intent = &tracked.batch.intent;
     let lines = intent.lines.iter().filter_map(|line| {
         let LineResult { attempt, outcome, charge, .. } = outcomes.get(&line.key)?.clone();
@@ -203,9 +223,7 @@ async fn close(
     });
     let lines = lines.collect();
     let closed = ClosedBatch { nonce: intent.nonce, closed: now_ms(), closing: BatchClosing::Collected, lines };
-    closed.write(executor.store).await?;
-    client.delete(status).await;
-    Ok(outcomes)
+    closed.write(executor.store).await
 }
 
 /// Stores the results of one batch.
@@ -237,6 +255,23 @@ impl<'c, 'e> Collector<'c, 'e> {
         }
     }
 
+    /// Reads and stores the results. Also returns how many replies the vendor counts that are missing.
+    async fn read(
+        &self,
+        client: &BatchClient,
+        status: &BatchStatus,
+    ) -> Result<Result<(Outcomes, u64), CallFailure>, CacheError> {
+        let mut outcomes = Outcomes::new();
+        let read = client.results(status, async |results| self.store(results, &mut outcomes).await).await;
+        let missing = match read {
+            Ok(missing) => missing?,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        // Where every line has a result, the vendor counts in another way.
+        let is_whole = outcomes.len() == self.intent.lines.len();
+        Ok(Ok((outcomes, if is_whole { 0 } else { missing })))
+    }
+
     /// Stores some results side by side: each waits for the disk. If a line has several results, the first counts.
     /// Results of lines that were not submitted are ignored.
     async fn store(&self, results: Vec<BatchResult>, outcomes: &mut Outcomes) -> Result<(), CacheError> {
@@ -263,8 +298,9 @@ impl<'c, 'e> Collector<'c, 'e> {
         Ok(())
     }
 
-    /// Notes the outcome of the lines that are missing from the results.
-    async fn fill_missing(&self, outcomes: &mut Outcomes) -> Result<(), CacheError> {
+    /// Notes the outcome of the lines that are missing from the results. `may_be_billed` if the vendor counts replies to
+    /// some of them.
+    async fn fill_missing(&self, outcomes: &mut Outcomes, may_be_billed: bool) -> Result<(), CacheError> {
         for line in self.intent.lines.iter().filter(|line| !outcomes.contains_key(&line.key)).collect::<Vec<_>>() {
             let outcome = match self.stored_since(line) {
                 // Stored by an earlier collection, or by a process that was killed.
@@ -272,6 +308,7 @@ impl<'c, 'e> Collector<'c, 'e> {
                     let (attempt, outcome) = (line.attempt, LineOutcome::Stored);
                     LineResult { attempt, outcome, usage: Some(usage), charge: cost, failure: None, unkept: None }
                 }
+                None if may_be_billed => self.lose(line).await?,
                 None => self.unfinished(line, word("the results lack it", "结果中缺少它")).await?,
             };
             outcomes.insert(line.key, outcome);
@@ -350,6 +387,19 @@ impl<'c, 'e> Collector<'c, 'e> {
             "{attempts} 个批次结束时都没有其回复，最后一次原因：{why}"
         );
         self.fail(line, CallFailure { class: ErrorClass::Transient, message, hint: None, attempts }).await
+    }
+
+    /// Fails a line whose reply may be billed and did not come: this run does not pay for it again.
+    async fn lose(&self, line: &BatchLine) -> Result<LineResult, CacheError> {
+        let message = word(
+            "the results of its batch lack replies that the provider counts, and this one; it may be billed",
+            "其批次的结果缺少服务商所计的回复，包括这一条；它可能已计费",
+        );
+        let hint =
+            word("run again to send the request again and pay for it again", "重新运行会再次发送该请求，并再次付费");
+        let (class, attempts) = (ErrorClass::Transient, u32::from(line.attempt));
+        let failure = CallFailure { class, message: message.to_owned(), hint: Some(hint.to_owned()), attempts };
+        Ok(LineResult { charge: None, ..self.fail(line, failure).await? })
     }
 
     async fn fail(&self, line: &BatchLine, failure: CallFailure) -> Result<LineResult, CacheError> {

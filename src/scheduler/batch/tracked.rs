@@ -65,6 +65,14 @@ pub(super) fn confirmation_wait(first: Duration, has_metadata: bool) -> Duration
     first * if has_metadata { 40 } else { 240 }
 }
 
+/// The longest time that a vendor works on a batch.
+pub(super) const LONGEST_BATCH: Duration = Duration::from_secs(24 * 3600);
+
+/// How long the results of a batch that has ended may lack replies, if the first wait is 15 seconds: an hour.
+pub(super) fn results_wait(first: Duration) -> Duration {
+    first * 240
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +83,6 @@ mod tests {
         assert_eq!((poll_wait(first, 0).as_secs(), poll_wait(first, 3).as_secs()), (15, 50));
         assert_eq!([poll_wait(first, 12), poll_wait(first, 1000)], [Duration::from_secs(600); 2]);
         assert_eq!([true, false].map(|known| confirmation_wait(first, known).as_secs()), [600, 3600]);
+        assert_eq!(results_wait(first).as_secs(), 3600);
     }
 }

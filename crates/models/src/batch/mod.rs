@@ -16,7 +16,7 @@ mod lines;
 
 pub use lines::{BatchReply, BatchRequest, BatchResult};
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,9 @@ pub struct BatchStatus {
     pub done: u64,
     /// All requests in it, as the vendor counts.
     pub total: u64,
-    /// Requests with a reply, as the vendor counts: the results have at least as many lines.
+    /// How long ago it ended, by the vendor's clock; `None` if the vendor does not say.
+    pub ended_for: Option<Duration>,
+    /// Requests with a reply, as the vendor counts.
     answered: u64,
     /// The ids of the files of results (OpenAI), at most two.
     results: Vec<String>,
@@ -289,8 +291,12 @@ impl BatchClient {
 
     /// Asks how far a batch is.
     pub async fn status(&self, id: &str) -> Result<BatchStatus, CallFailure> {
-        let batch = self.get(&self.batches_path(&format!("/{id}")), "").await?;
-        Ok(if self.is_anthropic() { anthropic_status(id, &batch) } else { openai_status(id, &batch) })
+        let path = self.batches_path(&format!("/{id}"));
+        let reply = self.send_repeatedly(&self.exchange(Method::GET, &path)).await?;
+        let batch = parse_body(&reply)?;
+        let status = if self.is_anthropic() { anthropic_status(id, &batch) } else { openai_status(id, &batch) };
+        let ended_for = ended_at(&batch).map(|end| reply.at.duration_since(end).unwrap_or_default());
+        Ok(BatchStatus { ended_for, ..status })
     }
 
     /// Looks for the batch with a nonce whose creation was not confirmed. `newest` was the newest batch before it was
@@ -343,24 +349,25 @@ impl BatchClient {
                     first = results.into_iter().next();
                     if first.is_some() { Err(()) } else { Ok(()) }
                 });
-                let _ = read.await?;
-                Ok(Some(first.is_some_and(|result| result.id.ends_with(nonce))))
+                let missing = read.await?.unwrap_or(0);
+                // If replies are missing, there may be a first one later.
+                Ok(first.map(|result| result.id.ends_with(nonce)).or((missing == 0).then_some(false)))
             }
             Some(BatchEnding::Refused(_) | BatchEnding::ResultsGone) => Ok(Some(false)),
         }
     }
 
     /// Reads the results of a batch as they arrive and hands on some at a time, in the vendor's order. A line that
-    /// cannot be read is left out, as if it were missing.
+    /// cannot be read is left out, as if it were missing. Returns how many replies the vendor counts that are missing: they
+    /// may be billed.
     ///
     /// # Errors
-    /// The vendor's failure, or fewer lines than the vendor counts replies: the rest would be taken for unanswered, and
-    /// paid for again. The inner error comes from `each` and ends the reading.
+    /// The vendor's failure. The inner error comes from `each` and ends the reading.
     pub async fn results<E>(
         &self,
         status: &BatchStatus,
         mut each: impl AsyncFnMut(Vec<BatchResult>) -> Result<(), E>,
-    ) -> Result<Result<(), E>, CallFailure> {
+    ) -> Result<Result<u64, E>, CallFailure> {
         let (dialect, mut received) = (self.account.dialect, 0);
         let paths: Vec<String> = match self.is_anthropic() {
             true => vec![self.batches_path(&format!("/{}/results", status.id))],
@@ -369,14 +376,16 @@ impl BatchClient {
         for path in &paths {
             let exchange = self.exchange(Method::GET, path);
             let read = async |lines: Vec<Bytes>| {
-                received += lines.len() as u64;
                 let results = lines.iter().filter_map(|line| {
                     let result = read_line(dialect, line);
                     result
                         .inspect_err(|error| tracing::warn!(batch = status.id, "a result line is unreadable: {error}"))
                         .ok()
                 });
-                each(results.collect()).await
+                let results: Vec<BatchResult> = results.collect();
+                let replies = results.iter().filter(|result| matches!(result.reply, BatchReply::Answered { .. }));
+                received += replies.count() as u64;
+                each(results).await
             };
             let base_url = &self.account.base_url;
             let done = self.http.lines(base_url, &exchange, self.key.as_ref(), TRANSFER_TIMEOUT, read).await;
@@ -386,10 +395,7 @@ impl BatchClient {
                 Err(fault) => return Err(fault.failure(1)),
             }
         }
-        if received < status.answered {
-            return Err(results_missing(received, status.answered));
-        }
-        Ok(Ok(()))
+        Ok(Ok(status.answered.saturating_sub(received)))
     }
 
     /// Asks the vendor to end a batch early. It still takes a while to end.
@@ -438,15 +444,6 @@ fn listed(page: &Value) -> Result<&[Value], CallFailure> {
     }
 }
 
-/// The failure of results that end early, or that the vendor does not show yet.
-fn results_missing(received: u64, answered: u64) -> CallFailure {
-    let message = say!(
-        "the results have {received} lines, and the vendor counts {answered} replies; they are read again later",
-        "结果有 {received} 行，而厂商计有 {answered} 条回复；稍后会重新读取"
-    );
-    AttemptError::new(ErrorClass::Transient, message).failure(1)
-}
-
 fn unwritable(error: &serde_json::Error) -> CallFailure {
     AttemptError::new(ErrorClass::Invalid, say!("the requests cannot be written: {error}", "无法写出请求：{error}"))
         .failure(0)
@@ -463,6 +460,7 @@ fn openai_status(id: &str, batch: &Value) -> BatchStatus {
         ending,
         done: request_count(batch, "completed") + request_count(batch, "failed"),
         total: request_count(batch, "total"),
+        ended_for: None,
         answered: request_count(batch, "completed"),
         results: ["output_file_id", "error_file_id"].into_iter().filter_map(|name| file_id(batch, name)).collect(),
         input: file_id(batch, "input_file_id"),
@@ -493,6 +491,13 @@ fn refusal_of(batch: &Value) -> String {
     texts.collect::<Vec<_>>().join("; ")
 }
 
+/// When a batch ended, by the vendor's clock.
+fn ended_at(batch: &Value) -> Option<SystemTime> {
+    let seconds = ["completed_at", "expired_at", "cancelled_at"].into_iter().find_map(|name| batch[name].as_u64());
+    let at_openai = seconds.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+    at_openai.or_else(|| Some(base::clock::moment(batch["ended_at"].as_str()?)?.into()))
+}
+
 fn anthropic_status(id: &str, batch: &Value) -> BatchStatus {
     let has_ended = batch["processing_status"] == "ended";
     let is_archived = batch["archived_at"].is_string();
@@ -504,6 +509,7 @@ fn anthropic_status(id: &str, batch: &Value) -> BatchStatus {
         ending: has_ended.then_some(ended),
         done,
         total: done + request_count(batch, "processing"),
+        ended_for: None,
         answered: request_count(batch, "succeeded"),
         results: Vec::new(),
         input: None,

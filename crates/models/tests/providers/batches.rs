@@ -1,6 +1,7 @@
 //! The calls that create batches, as they arrive, are what the vendors' schemas allow.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use compeval_models::{BatchAccount, BatchClient, BatchRequest, BatchResult, BatchSearch, Dialect, request};
 use serde_json::Value;
@@ -74,19 +75,34 @@ fn scripted(script: Vec<Scripted>) -> (Simulator, BatchClient) {
 }
 
 #[tokio::test]
-async fn results_that_lack_replies_are_a_failure_and_a_file_without_a_name_is_not_read() {
+async fn replies_that_the_results_lack_are_counted_and_a_file_without_a_name_is_not_read() {
     let batch = r#"{"id":"batch_1","status":"completed","output_file_id":"file-2","error_file_id":"",
         "request_counts":{"total":2,"completed":2,"failed":0}}"#;
     let line = r#"{"custom_id":"a","response":{"status_code":200,"body":{}},"error":null}"#;
-    for (lines, is_whole) in [(2, true), (1, false)] {
-        let results = vec![line; lines].join("\n");
+    let error = r#"{"custom_id":"b","response":{"status_code":400,"body":{}},"error":null}"#;
+    for (lines, missing) in [([line, line], 0), ([line, error], 1), ([line, "{"], 1), ([error, error], 2)] {
+        let results = lines.join("\n");
         let (simulator, client) = scripted(vec![Scripted::new(200, batch), Scripted::new(200, results)]);
         let status = client.status("batch_1").await.unwrap();
         let read = client.results(&status, async |_: Vec<BatchResult>| Ok::<(), Infallible>(())).await;
-        assert_eq!(read.is_ok(), is_whole, "{read:?}");
+        assert_eq!((read, status.ended_for), (Ok(Ok(missing)), None), "{lines:?}");
         let paths: Vec<String> = simulator.seen().into_iter().map(|seen| seen.uri).collect();
         assert_eq!(paths, ["/v1/batches/batch_1", "/v1/files/file-2/content"]);
     }
+}
+
+#[tokio::test]
+async fn the_vendor_says_when_a_batch_ended() {
+    let seconds = async |fields: &str| {
+        let batch = format!(r#"{{"id":"batch_1",{fields}}}"#);
+        let (_simulator, client) = scripted(vec![Scripted::new(200, batch)]);
+        client.status("batch_1").await.unwrap().ended_for.map(|since| since > Duration::from_secs(1_000_000_000))
+    };
+    assert_eq!(seconds(r#""status":"completed","completed_at":1,"expired_at":null"#).await, Some(true));
+    assert_eq!(seconds(r#""status":"expired","completed_at":null,"expired_at":1"#).await, Some(true));
+    assert_eq!(seconds(r#""processing_status":"ended","ended_at":"1970-01-01T00:00:01Z""#).await, Some(true));
+    assert_eq!(seconds(r#""status":"completed","completed_at":99999999999"#).await, Some(false), "clocks differ");
+    assert_eq!(seconds(r#""status":"in_progress","expires_at":1"#).await, None);
 }
 
 #[tokio::test]
