@@ -116,6 +116,8 @@ pub struct Book {
     pub batches: Vec<Batch>,
     files: HashMap<String, Vec<(String, Value)>>,
     pub files_deleted: usize,
+    /// When requests were last uploaded.
+    pub uploaded: Option<SystemTime>,
     /// The calls in the order of their arrival, without the live ones.
     pub calls: Vec<&'static str>,
     /// The create calls in progress, and the most at once.
@@ -288,6 +290,7 @@ impl Book {
             ("POST", ["files"]) => {
                 let id = format!("file-{}", self.files.len() + 1);
                 self.files.insert(id.clone(), uploaded(body));
+                self.uploaded = Some(SystemTime::now());
                 Reply::Json(200, json!({"id": id, "object": "file"}))
             }
             ("GET", ["files", id, "content"]) => self.content(id),

@@ -1,7 +1,7 @@
 //! Batches through the program: what is submitted is collected once, whatever happens in between.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::Value;
 
@@ -382,6 +382,17 @@ fn a_batch_whose_creation_was_not_confirmed_is_found() {
         assert!(project.unpriced_rows("a") == live(vendor).0, "{vendor:?}");
         assert_eq!((server.billed_twice(), server.book().batches.len()), (0, 2));
     }
+}
+
+#[test]
+fn the_time_in_which_a_batch_may_turn_up_begins_after_its_upload() {
+    let server = BatchServer::start(Vendor::OpenAi);
+    let project = project(&server);
+    server.book().behaviour.latency = Duration::from_millis(20);
+    project.expect(7, "run --label a --runs 1 --lane batch");
+    let [open] = open_batches(&project).try_into().expect("one batch");
+    let created = UNIX_EPOCH + Duration::from_millis(open["created"].as_u64().expect("a time"));
+    assert!(Some(created) >= server.book().uploaded, "a slow upload takes nothing of it");
 }
 
 #[test]

@@ -39,7 +39,7 @@ mod batch;
 
 pub use batch::{
     BatchAccount, BatchClient, BatchEnding, BatchReply, BatchRequest, BatchResult, BatchSearch, BatchStatus,
-    CreateFault,
+    CreateFault, PreparedBatch,
 };
 pub use budget::{AttemptBudget, AttemptCost, Unlimited};
 pub use call::{

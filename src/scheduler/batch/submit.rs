@@ -1,5 +1,5 @@
-//! Submitting: creates batches of requests at the vendor. The intent is on disk before the call that creates a batch;
-//! that it was created is recorded afterwards.
+//! Submitting: creates batches of requests at the vendor. The requests are uploaded first. The intent is on disk before
+//! the call that creates a batch; that it was created is recorded afterwards.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -216,10 +216,19 @@ impl Submitter<'_, '_> {
                 return Ok(());
             }
         };
-        let intent = self.intent(spec, first, &built, client.fingerprint(), newest);
+        let mut intent = self.intent(spec, first, &built, client.fingerprint(), newest);
         let nonce = intent.nonce;
+        let prepared = match client.prepare(&nonce.to_string(), &requests(&intent, &built)).await {
+            Ok(prepared) => prepared,
+            Err(failure) => {
+                self.refuse(built, &failure, submission);
+                return Ok(());
+            }
+        };
+        // An upload may take longer than a batch is searched for whose creation was not confirmed.
+        intent.created = now_ms();
         intent.write(store).await?;
-        let id = match client.create(&nonce.to_string(), &requests(&intent, &built)).await {
+        let id = match client.create(&prepared).await {
             Ok(id) => {
                 intent.write_submitted(store, &id).await?;
                 Some(id)

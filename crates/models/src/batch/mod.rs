@@ -123,6 +123,13 @@ pub enum CreateFault {
     Unconfirmed(CallFailure),
 }
 
+/// The call that creates a batch.
+#[derive(Clone, Debug)]
+pub struct PreparedBatch {
+    headers: Vec<(&'static str, &'static str)>,
+    body: Bytes,
+}
+
 /// The batch API of one account.
 pub struct BatchClient {
     http: Http,
@@ -205,17 +212,20 @@ impl BatchClient {
         Ok(page["data"][0]["id"].as_str().map(str::to_owned))
     }
 
-    /// Creates a batch, with the headers of its first request, and returns its id.
-    pub async fn create(&self, nonce: &str, requests: &[BatchRequest]) -> Result<String, CreateFault> {
-        let (body, headers) = match self.is_anthropic() {
-            true => {
-                let body = anthropic_batch(requests).map_err(|error| CreateFault::Refused(unwritable(&error)))?;
-                (body, requests.first().map(|first| first.request.headers.clone()).unwrap_or_default())
-            }
-            false => (self.upload(nonce, requests).await.map_err(CreateFault::Refused)?, Vec::new()),
-        };
+    /// Makes the call that creates a batch, with the headers of its first request. Uploads the requests where the vendor
+    /// wants them first: nothing is billed by that.
+    pub async fn prepare(&self, nonce: &str, requests: &[BatchRequest]) -> Result<PreparedBatch, CallFailure> {
+        if !self.is_anthropic() {
+            return Ok(PreparedBatch { headers: Vec::new(), body: self.upload(nonce, requests).await? });
+        }
+        let headers = requests.first().map(|first| first.request.headers.clone()).unwrap_or_default();
+        Ok(PreparedBatch { headers, body: anthropic_batch(requests).map_err(|error| unwritable(&error))? })
+    }
+
+    /// Creates a batch and returns its id.
+    pub async fn create(&self, PreparedBatch { headers, body }: &PreparedBatch) -> Result<String, CreateFault> {
         let path = self.batches_path("");
-        let exchange = Exchange { headers: &headers, body, ..self.exchange(Method::POST, &path) };
+        let exchange = Exchange { headers, body: body.clone(), ..self.exchange(Method::POST, &path) };
         let mut attempt = 1;
         loop {
             let fault = match self.send_once(&exchange).await {

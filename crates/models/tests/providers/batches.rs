@@ -25,7 +25,8 @@ async fn created(dialect: Dialect, script: Vec<Scripted>) -> Vec<Seen> {
     let calls = generations().into_iter().filter(|call| call.settings.temperature.is_none());
     let requests: Vec<BatchRequest> = calls.enumerate().map(batched).collect();
     let client = BatchClient::new(&BatchAccount::from(&spec)).unwrap();
-    assert_eq!(client.create(NONCE, &requests).await.unwrap(), "batch_1");
+    let prepared = client.prepare(NONCE, &requests).await.unwrap();
+    assert_eq!(client.create(&prepared).await.unwrap(), "batch_1");
     simulator.seen()
 }
 
