@@ -93,7 +93,7 @@ pub struct BatchStatus {
 /// How a batch ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BatchEnding {
-    /// There may be results: it was completed, cancelled, or ran out of time.
+    /// There may be results: it was completed, cancelled, failed on the way, or ran out of time.
     Done,
     /// The vendor refused its requests as a whole, for this reason; nothing is billed.
     Refused(String),
@@ -462,6 +462,8 @@ fn unwritable(error: &serde_json::Error) -> CallFailure {
 fn openai_status(id: &str, batch: &Value) -> BatchStatus {
     let ending = match batch["status"].as_str().unwrap_or_default() {
         "completed" | "expired" | "cancelled" => Some(BatchEnding::Done),
+        // It failed while it was worked on: what was done by then may be billed.
+        "failed" if file_id(batch, "output_file_id").is_some() => Some(BatchEnding::Done),
         "failed" => Some(BatchEnding::Refused(refusal_of(batch))),
         _ => None,
     };

@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use compeval_models::{BatchAccount, BatchClient, BatchRequest, BatchResult, BatchSearch, Dialect, request};
+use compeval_models::{
+    BatchAccount, BatchClient, BatchEnding, BatchRequest, BatchResult, BatchSearch, Dialect, request,
+};
 use serde_json::Value;
 
 use super::calls::{generations, spec};
@@ -89,6 +91,17 @@ async fn replies_that_the_results_lack_are_counted_and_a_file_without_a_name_is_
         assert_eq!((read, status.ended_for), (Ok(Ok(missing)), None), "{lines:?}");
         let paths: Vec<String> = simulator.seen().into_iter().map(|seen| seen.uri).collect();
         assert_eq!(paths, ["/v1/batches/batch_1", "/v1/files/file-2/content"]);
+    }
+}
+
+#[tokio::test]
+async fn a_batch_that_failed_after_some_replies_has_results() {
+    for (file, is_refused) in [("null", true), ("\"\"", true), ("\"file-2\"", false)] {
+        let batch = format!(r#"{{"id":"batch_1","status":"failed","output_file_id":{file}}}"#);
+        let (_simulator, client) = scripted(vec![Scripted::new(200, batch)]);
+        let ending = client.status("batch_1").await.unwrap().ending;
+        assert_eq!(matches!(ending, Some(BatchEnding::Refused(_))), is_refused, "{file}: {ending:?}");
+        assert_eq!(ending == Some(BatchEnding::Done), !is_refused, "{file}");
     }
 }
 
