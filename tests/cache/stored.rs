@@ -213,22 +213,22 @@ fn a_newer_format_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_cache_of_a_version_that_was_never_released_is_named_and_left_alone() {
+fn a_folder_of_packs_that_this_version_does_not_know_is_named_and_left_alone() {
     let with = |name: &str, bytes: &[u8]| {
         let dir = tempdir().unwrap();
         std::fs::create_dir(dir.path().join("packs")).unwrap();
         std::fs::write(dir.path().join(name), bytes).unwrap();
         dir
     };
-    let labelled = with("FORMAT", b"compeval cache format 3\n");
-    let unlabelled = with("packs/00000001.pack", b"CEvPACK\x01\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0");
+    let labelled = with("FORMAT", b"another format 3\n");
+    let unlabelled = with("packs/00000001.pack", b"another pack of 24 bytes");
     for dir in [labelled, unlabelled] {
         let before = files(dir.path());
         for error in
             [Store::open(dir.path(), holder(), key_of).unwrap_err(), CacheSnapshot::open(dir.path()).unwrap_err()]
         {
-            assert!(matches!(error, CacheError::OlderFormat { .. }), "{error}");
-            assert!(error.to_string().contains("never released"), "{error}");
+            assert!(matches!(error, CacheError::NotACache { .. }), "{error}");
+            assert!(error.to_string().contains("not a cache of this version of compeval"), "{error}");
         }
         assert_eq!(files(dir.path()), before);
     }

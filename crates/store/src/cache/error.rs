@@ -12,15 +12,12 @@ use base::say;
 #[allow(missing_docs, reason = "each message says it")]
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    #[error("{}", say!("{} is not a compeval cache: it contains `{found}` and no FORMAT file. Nothing in it was changed. Use an empty or a new folder as the cache", "{} 不是 compeval 的缓存：含有 `{found}` 而没有 FORMAT 文件。没有改动其中任何内容。请用空的或新的文件夹作缓存" ,
+    #[error("{}", say!("{} is not a cache of this version of compeval: it contains `{found}`, and no FORMAT file of this version. Nothing in it was changed. Use an empty or a new folder as the cache", "{} 不是本版本 compeval 的缓存：含有 `{found}`，而没有本版本的 FORMAT 文件。没有改动其中任何内容。请用空的或新的文件夹作缓存" ,
         path.display()))]
     NotACache { path: PathBuf, found: String },
     #[error("{}", say!("{} has cache format {found}, and this program supports formats up to {known}; use a newer compeval, or another cache folder", "{} 的缓存格式为 {found}，而本程序至多支持格式 {known}；请用更新的 compeval，或另一缓存文件夹" ,
         path.display()))]
     NewerFormat { path: PathBuf, found: u32, known: u32 },
-    #[error("{}", say!("{} was written by a version of compeval that was never released, and this program cannot read it. Nothing in it was changed. Use another folder as the cache, or remove this one: a run makes its outputs again, and pays for them again", "{} 由从未发布的 compeval 版本写成，本程序无法读取。没有改动其中任何内容。请用其他文件夹作缓存，或删除它：运行会重新产生其输出，并再次付费",
-        path.display()))]
-    OlderFormat { path: PathBuf },
     /// `holder` names the command, the process id and the start, as the other process wrote them into the lock file.
     #[error("{}", say!("the cache {} is in use by {holder}. Wait until it has ended, or use another cache folder", "缓存 {} 正由 {holder} 使用。请等其结束，或用另一缓存文件夹", path.display()))]
     Locked { path: PathBuf, holder: String },

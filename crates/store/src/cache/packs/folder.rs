@@ -15,8 +15,6 @@ const FORMAT_PREFIX: &str = "compeval store format ";
 /// Stands for the writer of entries that nobody signed.
 pub(crate) const UNSIGNED: &str = "unsigned";
 
-/// The beginning of the FORMAT file of caches that unreleased versions wrote.
-const OLDER_PREFIX: &str = "compeval cache format ";
 /// Backup programs skip folders that contain this file (<https://bford.info/cachedir/>).
 const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
   # This folder is a cache of compeval. Backup programs may leave it out.\n";
@@ -120,7 +118,6 @@ impl Layout {
     pub(crate) fn inspect(&self) -> Result<FolderKind, CacheError> {
         let path = self.root.join("FORMAT");
         match fs::read(&path) {
-            Ok(bytes) if bytes.starts_with(OLDER_PREFIX.as_bytes()) => Err(self.older()),
             Ok(bytes) => match parse_format(&bytes) {
                 Some(found) if found > FORMAT => Err(CacheError::NewerFormat { path, found, known: FORMAT }),
                 Some(_) => Ok(FolderKind::Cache),
@@ -134,10 +131,6 @@ impl Layout {
             }
             Err(e) => Err(CacheError::io("read", &path)(e)),
         }
-    }
-
-    fn older(&self) -> CacheError {
-        CacheError::OlderFormat { path: self.root.clone() }
     }
 
     /// The name of a file that a cache folder would not contain before it has a FORMAT file.
@@ -181,9 +174,6 @@ impl Layout {
             let mut start = Vec::new();
             let read =
                 File::open(self.pack(*id)).and_then(|file| file.take(PackHeader::LEN as u64).read_to_end(&mut start));
-            if PackHeader::is_older(&start) {
-                return Err(self.older());
-            }
             let header = start.first_chunk().map(PackHeader::decode);
             if read.is_ok() && matches!(header, Some(Ok(_))) {
                 return Ok(FolderKind::Unlabelled);

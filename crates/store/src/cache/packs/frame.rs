@@ -52,8 +52,6 @@ impl PackHeader {
     pub(crate) const LEN: usize = 24;
     /// The last byte is the version of packs and frames.
     const MAGIC: [u8; 8] = *b"CEsPACK\x01";
-    /// How the packs of unreleased versions began.
-    const OLDER: [u8; 7] = *b"CEvPACK";
 
     /// The header of a new pack.
     ///
@@ -84,11 +82,6 @@ impl PackHeader {
             return Err(word("the pack has a version that this program does not support", "包的版本不受本程序支持"));
         }
         Ok(PackHeader { id, nonce: u64::from(low) | u64::from(high) << 32 })
-    }
-
-    /// Whether these are the first bytes of a pack that an unreleased version wrote.
-    pub(super) fn is_older(bytes: &[u8]) -> bool {
-        bytes.starts_with(&PackHeader::OLDER)
     }
 }
 
