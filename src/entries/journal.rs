@@ -7,7 +7,6 @@
 //! 3. a closing, after all results are stored: the outcome and the charge of each line.
 //!
 //! A batch is open while its closing is missing. The actions of an open batch are held: nothing else requests them.
-//! Versions without batches refuse the format of the cache instead of sending the requests again.
 //!
 //! A [`Refresh`] replaces outputs that the cache has; it is under way as long as its batches are open, and after a run that
 //! was stopped.
@@ -24,7 +23,7 @@ use super::meta::{EntryCoordinate, EntryRecord};
 use crate::action::{ActionKey, Digest, Inputs, Sources, Stage};
 use base::locale::word;
 use base::units::Usd;
-use models::{BatchAccount, Limits, ModelRef, Operation, Price};
+use models::{BatchAccount, ModelRef, Operation, Price};
 use store::cache::{BatchNonce, BatchStep, CacheError, Record, StepLog, Store, now_ms};
 
 /// The name of a line at the vendor: key, attempt and nonce. The key alone would let an old batch replace a later
@@ -73,14 +72,12 @@ pub struct BatchIntent {
     pub ratio: f64,
     /// The newest batch of the account before this one, if the vendor keeps no metadata.
     pub newest: Option<String>,
-    /// The number of batches without a reply to a line after which the line has failed.
-    #[serde(default)]
-    pub max_attempts: Option<u32>,
+    /// The number of batches without a reply to a line after which the line has failed: the provider's `max_attempts`
+    /// when the batch was submitted.
+    pub max_attempts: u32,
     /// The input tokens of its requests, as estimated.
-    #[serde(default)]
     pub tokens: u64,
     /// The refresh that it is part of.
-    #[serde(default)]
     pub refresh: Option<Refresh>,
     /// Not in the JSON of the head.
     #[serde(skip)]
@@ -105,11 +102,6 @@ impl BatchIntent {
     /// The most that the batch may cost, as far as prices are known.
     pub fn reserved(&self) -> Usd {
         Usd(self.lines.iter().filter_map(|line| line.reserved).map(|usd| usd.0).sum())
-    }
-
-    /// The provider's `max_attempts` when the batch was submitted.
-    pub fn max_attempts(&self) -> u32 {
-        self.max_attempts.unwrap_or(Limits::default().max_attempts)
     }
 
     pub fn name(&self, line: &BatchLine) -> LineName {
@@ -264,7 +256,7 @@ fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     postcard::from_bytes(bytes).ok()
 }
 
-/// The head of an intent is JSON, which takes new fields; its many lines are not.
+/// The head of an intent is JSON, because a price leaves out what was not declared; its many lines are not.
 fn decode_intent(bytes: &[u8]) -> Option<BatchIntent> {
     let (head, lines): (String, Vec<BatchLine>) = decode(bytes)?;
     Some(BatchIntent { lines, ..serde_json::from_str(&head).ok()? })

@@ -28,7 +28,7 @@ fn intent(n: u64) -> BatchIntent {
         price: None,
         ratio: 0.5,
         newest: None,
-        max_attempts: Some(6),
+        max_attempts: 6,
         tokens: 100,
         refresh: None,
         lines: vec![BatchLine {

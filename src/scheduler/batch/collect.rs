@@ -251,7 +251,7 @@ impl<'c, 'e> Collector<'c, 'e> {
             intent,
             lines: intent.lines.iter().map(|line| (line.key, line)).collect(),
             prices: Prices::new(declared.into_iter().collect::<BTreeMap<_, _>>()),
-            max_attempts: intent.max_attempts(),
+            max_attempts: intent.max_attempts,
         }
     }
 

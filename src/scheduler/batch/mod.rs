@@ -381,7 +381,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
             let end = match outcomes.get(&line.key) {
                 Some(LineResult { unkept: Some(reply), .. }) => self.end_unkept(&action, reply, breakers),
                 Some(LineResult { outcome: LineOutcome::Stored, .. }) => {
-                    match read_stored(self.executor, &action, breakers, batch.intent.max_attempts()).await {
+                    match read_stored(self.executor, &action, breakers, batch.intent.max_attempts).await {
                         Some(result) => LineEnd::Executed(result),
                         None => LineEnd::Again { live: true },
                     }
@@ -524,7 +524,7 @@ mod tests {
             price: None,
             ratio: 0.5,
             newest: None,
-            max_attempts: None,
+            max_attempts: 6,
             tokens: 0,
             refresh: None,
             lines: keys.map(line).into(),

@@ -185,7 +185,7 @@ impl Submitter<'_, '_> {
             model,
             newest,
             refresh: Some(self.refresh.clone()).filter(|refresh| !refresh.is_empty()),
-            max_attempts: Some(spec.limits.max_attempts),
+            max_attempts: spec.limits.max_attempts,
             tokens: built.iter().map(|built| built.input.0).sum(),
             lines: built.iter().map(|built| self.batch_line(built)).collect(),
         }
