@@ -43,8 +43,7 @@ function withoutFactsTable() {
   const kinds = ['other_value', 'admission', 'vague', 'right'];
   const known = shownMethods().filter((m) => summaries[m] && summaries[m].overclaim?.other_value.of !== 0);
   if (!known.length) return null;
-  const readable = (m) => ['answered', 'missed', 'lost', 'answered_elsewhere', 'found_by_search'].some((fate) => summaries[m].facts?.[fate]);
-  const row = (m) => kinds.map((kind) => (summaries[m].overclaim ? shareCell(summaries[m].overclaim[kind]) : readable(m) ? t('not_recorded') : UNKNOWN));
+  const row = (m) => kinds.map((kind) => shareCell(summaries[m].overclaim?.[kind]));
   return plainTable(t('without_facts'), [t('method'), ...kinds.map((kind) => t(`when_lost_${kind}`))], known.map((m) => [methodLabel(m), ...row(m)]));
 }
 

@@ -10,7 +10,7 @@ use super::error::EvaluationError;
 use crate::action::StageName;
 use crate::parts::{Assignment, Engine, PartNumber};
 use crate::pipeline::Pipeline;
-use crate::results::{Design, DesignChange, ForecastTotals, Label, Manifest, MergedPart, Outcome, Unused};
+use crate::results::{Design, DesignChange, FORMAT, ForecastTotals, Label, Manifest, MergedPart, Outcome, Unused};
 use base::clock::moment;
 use base::say;
 use base::units::{Usage, Usd, add_known};
@@ -60,11 +60,9 @@ impl Merge {
         records: &[FoundRecord],
     ) -> Result<Merge, EvaluationError> {
         let (design, assignment) = (Design::from_pipeline(pipeline), Assignment::new(pipeline, of).digest());
-        let manifests: Vec<Manifest> =
-            records.iter().filter_map(|record| serde_json::from_slice(&record.content).ok()).collect();
-        let found = manifests.len();
-        let ours = manifests.into_iter().filter(|manifest| {
-            let is_named = manifest.label == label.as_str();
+        let manifests = records.iter().filter_map(|record| serde_json::from_slice::<Manifest>(&record.content).ok());
+        let ours = manifests.filter(|manifest| {
+            let is_named = manifest.format == FORMAT && manifest.label == label.as_str();
             is_named && manifest.part.is_some_and(|part| part.assignment == assignment && part.number.count() == of)
         });
         let ours: Vec<Manifest> = ours.collect();
@@ -74,7 +72,7 @@ impl Merge {
         match attempts.is_empty() {
             false => Ok(Merge { of, attempts }),
             true if !differs.is_empty() => Err(EvaluationError::OtherParts { label, differs }),
-            true if found > 0 => Err(EvaluationError::OtherAssignment { label }),
+            true if !records.is_empty() => Err(EvaluationError::OtherAssignment { label }),
             true => Err(EvaluationError::NoParts { label, of }),
         }
     }

@@ -46,13 +46,18 @@ fn a_whole_matrix_runs_without_a_terminal_and_then_from_the_cache() {
     assert_eq!(scores(&outcome), scores(&again));
 }
 
+/// A remote in a folder, as if the user had named it.
+fn named_remote(shared: &tempfile::TempDir) -> GivenRemote {
+    let folder = shared.path().join("remote");
+    base::files::create_private_folder(&folder).unwrap();
+    let url = format!("fs://{}", folder.display());
+    GivenRemote { url: Some(url.parse().unwrap()), is_named: true, ..GivenRemote::default() }
+}
+
 #[test]
 fn parts_meet_in_a_folder_and_their_merge_asks_no_model() {
     let (folder, shared) = (project(), tempfile::tempdir().unwrap());
-    base::files::create_private_folder(&shared.path().join("remote")).unwrap();
-    let url = format!("fs://{}", shared.path().join("remote").display());
-    let remote = || GivenRemote { url: Some(url.parse().unwrap()), is_named: true, ..GivenRemote::default() };
-    let part_request = |part| Request { part: Some(part), remote: remote(), ..request(&folder, "parts") };
+    let part_request = |part| Request { part: Some(part), remote: named_remote(&shared), ..request(&folder, "parts") };
     let merge = || PartRequest::Merge(std::num::NonZeroU32::new(2).unwrap());
     assert!(matches!(evaluate(part_request(merge()), &mut |_| {}), Err(EvaluationError::NoParts { .. })));
     for index in [1, 2] {
@@ -75,6 +80,24 @@ fn parts_meet_in_a_folder_and_their_merge_asks_no_model() {
     let whole = project();
     evaluate(request(&whole, "parts"), &mut |_| {}).unwrap();
     assert_eq!(rows(&folder, "parts"), rows(&whole, "parts"));
+}
+
+#[test]
+fn a_part_whose_record_has_another_format_is_not_merged() {
+    let (folder, shared) = (project(), tempfile::tempdir().unwrap());
+    let part_request = |part| Request { part: Some(part), remote: named_remote(&shared), ..request(&folder, "parts") };
+    let number = PartNumber::new(1, 2).unwrap();
+    let part = PartRequest::Run(NumberedPart { number, engine: None, whole_limits: false });
+    evaluate(part_request(part), &mut |_| {}).unwrap();
+    for record in std::fs::read_dir(shared.path().join("remote/parts")).unwrap() {
+        let path = record.unwrap().path();
+        let (mut bytes, format) = (std::fs::read(&path).unwrap(), format!("\"format\":{}", results::FORMAT));
+        let at = bytes.windows(format.len()).position(|found| found == format.as_bytes()).unwrap();
+        bytes[at + format.len() - 1] = b'4';
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let merged = evaluate(part_request(PartRequest::Merge(number.count())), &mut |_| {});
+    assert!(matches!(merged, Err(EvaluationError::OtherAssignment { .. })));
 }
 
 #[test]

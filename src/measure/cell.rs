@@ -53,15 +53,11 @@ pub struct FactOutcome {
     pub answered: bool,
     /// Where it was kept or lost; `None` if the context cannot be read, and for a paraphrase.
     pub class: Option<FactClass>,
-    /// Where the transcript said it last; `None` if it occurs in no message whole, and in results from before this was
-    /// recorded.
-    #[serde(default)]
+    /// Where the transcript said it last; `None` if it occurs in no message whole.
     pub depth: Option<Depth>,
     /// How many messages say it; `None` as for `depth`.
-    #[serde(default)]
     pub mentions: Option<u32>,
     /// Compressions since it was last said, the newest one included; `None` as for `depth`.
-    #[serde(default)]
     pub age: Option<u32>,
     /// For an answer with a search, whether an excerpt has the fact. `None` for other answers, and for a paraphrase.
     #[serde(default, skip_serializing_if = "Option::is_none")]

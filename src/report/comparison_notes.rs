@@ -231,7 +231,7 @@ fn share_change(pattern: &str, found: &ShareDifference, tr: &Translation) -> Opt
         return None;
     }
     let sides = [&found.before, &found.after]
-        .map(|side| side.as_ref().map_or_else(|| tr.not_recorded.to_owned(), |share| share_with_interval(share, tr)));
+        .map(|side| side.as_ref().map_or_else(|| UNKNOWN.to_owned(), |share| share_with_interval(share, tr)));
     let interval = found.ci95.map(|ci| format!(" [{}, {}]", points(ci.low()), points(ci.high())));
     let difference = found.difference.map(|difference| points(difference) + &interval.unwrap_or_default());
     let change = fill(pattern, &[&sides[0], &sides[1]]);

@@ -14,7 +14,7 @@ use super::numbers::{UNKNOWN, brackets, is_figure, mark, score, share_with_inter
 use super::open_book::open_book_line;
 use super::screen::{SHOWN_QUESTIONS, columns, edited_texts, has_row, question_title};
 use super::styled::TableCell;
-use super::tables::{Medium, detectable, economy_columns, published_table, score_header, unknown_overclaim};
+use super::tables::{Medium, detectable, economy_columns, published_table, score_header};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
@@ -276,7 +276,7 @@ fn without_facts(summary: &Summary, tr: &Translation) -> String {
             Some(found) if found.other_value.of == 0 => return None,
             Some(found) => [&found.other_value, &found.admission, &found.vague, &found.right]
                 .map(|share| share_with_interval(share, tr)),
-            None => [(); 4].map(|()| unknown_overclaim(method, tr).to_owned()),
+            None => [UNKNOWN; 4].map(str::to_owned),
         };
         Some(std::iter::once(escape(name)).chain(cells).collect())
     });

@@ -258,15 +258,8 @@ fn covered(method: &MethodSummary) -> [u64; 2] {
 fn overclaims(method: &MethodSummary, tr: &Translation) -> TableCell {
     match &method.economy.overclaim {
         Some(overclaim) => share_cell(&overclaim.other_value, tr),
-        None => plain(unknown_overclaim(method, tr).to_owned()),
+        None => plain(UNKNOWN.to_owned()),
     }
-}
-
-/// Why there is no share of overclaims: no context can be read, or the results are older than the measure.
-pub(super) fn unknown_overclaim<'t>(method: &MethodSummary, tr: &'t Translation) -> &'t str {
-    let facts = &method.economy.facts;
-    let is_readable = facts.answered + facts.missed + facts.lost + facts.answered_elsewhere + facts.found_by_search > 0;
-    if is_readable { tr.not_recorded } else { UNKNOWN }
 }
 
 fn share_cell(found: &Share, tr: &Translation) -> TableCell {

@@ -91,7 +91,6 @@ texts! {
     fabricated: "fabricated", "编造";
     stale: "stale facts", "过时事实";
     of_n: "of {}", "共 {}";
-    not_recorded: "not recorded", "未记录";
     without_facts: "Answers whose context lost every expected fact", "上下文丢失全部预期事实时的回答";
     admissions: "do not know", "承认不知";
     vague: "vague", "含糊";

@@ -84,7 +84,7 @@ fn fixture(name: &str, probes: u32) -> FixtureInfo {
         name: name.into(),
         tags: vec!["debugging".into()],
         digests: FixtureDigests { transcript: digest, points: digest, bank: digest },
-        references: Some(digest),
+        references: digest,
         probes: probes.collect(),
     }
 }

@@ -137,10 +137,8 @@ pub struct MethodChange {
     /// 95% interval of the difference; null on one fixture.
     pub ci95: Option<Interval>,
     /// The fixtures that changed, of which this is the difference.
-    #[serde(default)]
     pub fixtures: usize,
     /// Fixtures that did not change.
-    #[serde(default)]
     pub unchanged: usize,
     /// What the difference shows.
     pub verdict: Verdict,
@@ -161,7 +159,6 @@ pub struct ConstraintLoss {
     /// The constraint.
     pub fact: String,
     /// Whether a model graded the answers.
-    #[serde(default)]
     pub is_graded: bool,
     /// Whether its grades show that no answer has it, so that the gate fails.
     pub is_confirmed: bool,

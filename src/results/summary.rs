@@ -43,10 +43,8 @@ pub struct Summary {
     /// The label of the result set.
     pub label: String,
     /// The main result in a sentence; null until it is worded.
-    #[serde(default)]
     pub headline: Option<Headline>,
     /// The probes on which methods do worst.
-    #[serde(default)]
     pub worst: Vec<WorstProbe>,
     /// How many compressions of each method and point the design asks for.
     pub runs: u32,
@@ -60,7 +58,6 @@ pub struct Summary {
     /// The dimensions that `overall` is the mean of.
     pub overall_dimensions: Vec<Dimension>,
     /// How many probes all methods have; every figure is computed from these.
-    #[serde(default)]
     pub probes: usize,
     /// How many probes some methods have and others lack: tables leave them out.
     pub uncommon_probes: usize,
@@ -118,11 +115,9 @@ pub struct MethodSummary {
     /// Needed-later recall; null where no session uses anything after a point.
     pub needed: Option<NeededSummary>,
     /// References of its contexts that their transcripts do not have; null where no context can be read.
-    #[serde(default)]
     pub invented: Option<InventedSummary>,
     /// Whether judges and literal rules agree on which answers have their facts; null where no model graded, or too few
     /// answers.
-    #[serde(default)]
     pub literal_check: Option<LiteralCheck>,
     /// What one compression costs in tokens, time and money.
     pub compression: CompressionCost,
@@ -141,7 +136,6 @@ pub struct MethodSummary {
     /// How many runs did work of their own: the smallest number over fixtures; null where nothing was judged.
     pub real_runs: Option<f64>,
     /// What answers gain by a search in the replaced messages; null where the answerer cannot search.
-    #[serde(default)]
     pub open_book: Option<OpenBookSummary>,
     /// Contexts in which the method replaced nothing, which no other figure includes; absent where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

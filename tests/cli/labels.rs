@@ -160,6 +160,21 @@ fn what_a_killed_run_paid_for_is_kept_by_prune() {
 }
 
 #[test]
+fn results_of_another_format_are_named_and_not_read() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label a --runs 1");
+    let format = compeval::results::FORMAT;
+    project.edit("results/a/manifest.json", &format!("\"format\": {format}"), "\"format\": 4");
+    let reads = format!("in format 4, and this program reads format {format}; read it with that version");
+    for command in ["run --label a --runs 1", "report a", "compare a a", "show harbor --label a"] {
+        project.expect(2, command).says(&[&reads, "or remove its folder and run the label again"]);
+    }
+    project.expect(0, "labels rm a");
+    project.expect(0, "run --label a --runs 1");
+}
+
+#[test]
 fn a_crash_between_the_two_renames_is_recovered_by_the_next_command() {
     let (_server, project) = edited();
     project.expect(0, "run --label new --runs 1");

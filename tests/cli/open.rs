@@ -7,7 +7,7 @@ use super::server::Server;
 fn project() -> Project {
     let project = Project::offline();
     for (label, started) in [("first", "2026-01-01T00:00:00Z"), ("second", "2026-01-02T00:00:00Z")] {
-        let manifest = serde_json::json!({ "format": 1, "started": started });
+        let manifest = serde_json::json!({ "format": compeval::results::FORMAT, "started": started });
         project.write(&format!("results/{label}/manifest.json"), &manifest.to_string());
         project.write(&format!("results/{label}/report.html"), "<!doctype html>");
     }

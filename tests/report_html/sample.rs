@@ -426,7 +426,7 @@ fn fixture(name: &str, bank: &[Probe]) -> FixtureInfo {
         name: name.into(),
         tags: vec!["debugging".into()],
         digests: FixtureDigests { transcript: digest, points: digest, bank: digest },
-        references: None,
+        references: digest,
         probes: bank.iter().map(probe).collect(),
     }
 }

@@ -16,8 +16,8 @@ use crate::cli::project::given_results;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::suggest;
 use crate::results::{
-    ContextRow, FailedAction, FixtureInfo, FolderError, Manifest, NewestResults, Outcome, ProbeInfo, ResultsFolder,
-    Row, find_results, incomplete_beside, newest,
+    ContextRow, FailedAction, FixtureInfo, FolderError, Manifest, NewestResults, Outcome, ResultsFolder, Row,
+    find_results, incomplete_beside, newest,
 };
 use base::locale::word;
 use base::say;
@@ -95,15 +95,8 @@ pub(crate) struct SelectedCell {
     pub(crate) others: Vec<Row>,
     /// The answer to the same question with a search, or without one.
     pub(crate) other_book: Option<Row>,
-    /// Its compression; `None` for older result sets.
+    /// Its compression; `None` while the run has not ended.
     pub(crate) context: Option<ContextRow>,
-}
-
-impl SelectedCell {
-    /// The probe as it was asked.
-    pub(crate) fn probe(&self) -> Option<&ProbeInfo> {
-        self.manifest.design.probe(&self.row.fixture, self.row.point, &self.row.probe)
-    }
 }
 
 /// A cell that was not judged.

@@ -30,7 +30,6 @@ use store::cache::{CacheSnapshot, Lookup};
 #[derive(Serialize)]
 struct ShownCellJson<'a> {
     label: &'a str,
-    question: Option<&'a str>,
     /// The context as it was answered from, or the stored output where the project no longer reads it; null where
     /// neither is at hand.
     context: Option<&'a str>,
@@ -49,9 +48,8 @@ pub(crate) fn run(common: &Common, args: &ShowArgs, console: &Console) -> Result
     let snapshot = snapshot(&paths.cache, console)?;
     let context = context(&snapshot, pipeline.as_ref(), &selected);
     let label = &selected.manifest.label;
-    let question = selected.probe().map(|probe| probe.question.as_str());
     let (context_text, row) = (context.as_ref().ok().map(String::as_str), &selected.row);
-    console.report(&ShownCellJson { label, question, context: context_text, row }, || {
+    console.report(&ShownCellJson { label, context: context_text, row }, || {
         let shown =
             Page { selected: &selected, probe: pipeline.as_ref().and_then(|p| probe_today(p, &selected.row)), console };
         page(console, &shown.text(context.as_deref()));
@@ -109,10 +107,7 @@ impl Page<'_> {
         let row = &self.selected.row;
         let mut text = self.head();
         self.section(&mut text, word("Question", "问题"), "");
-        self.body(
-            &mut text,
-            self.selected.probe().map_or(word("(not recorded)", "（未记录）"), |probe| &probe.question),
-        );
+        self.body(&mut text, &row.question);
         self.facts(&mut text);
         self.section(&mut text, word("Context", "上下文"), &self.size());
         match context {

@@ -15,8 +15,7 @@ use crate::results::{Ordered, Share};
 pub struct SurvivalByAge {
     /// Needed references, by the number of compressions since they last occurred, from 1.
     pub references: Ordered<Share>,
-    /// Expected facts, by the same number. Results without ages have two groups: `1`, and `2+` for facts that only an
-    /// earlier span mentions.
+    /// Expected facts, by the same number.
     pub facts: Ordered<Share>,
 }
 

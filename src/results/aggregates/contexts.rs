@@ -19,12 +19,10 @@ pub struct CompressionCost {
     /// How many compressions there are. The means are over those at points that all methods compressed.
     pub contexts: u64,
     /// How many there would be if none had failed.
-    #[serde(default)]
     pub expected: u64,
     /// Tokens of a context, the geometric mean over fixtures.
     pub tokens: Option<f64>,
     /// The interval of these tokens for other sessions like these.
-    #[serde(default)]
     pub tokens_ci95: Option<Interval>,
     /// 1 − tokens of a context / replaced tokens.
     #[serde(default)]

@@ -42,7 +42,6 @@ pub struct Economy {
     /// Tokens of a context, the geometric mean over fixtures.
     pub context_tokens: Option<f64>,
     /// The interval of these tokens for other sessions like these.
-    #[serde(default)]
     pub context_tokens_ci95: Option<Interval>,
     /// Tokens of the messages that a context replaces.
     pub replaced_tokens: Option<f64>,
@@ -51,11 +50,9 @@ pub struct Economy {
     /// The share of expected facts that occur in the summary; null where contexts are nothing but a summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_survival: Option<f64>,
-    /// How contexts state the expected facts; each figure is null where it was not recorded.
-    #[serde(default)]
+    /// How contexts state the expected facts; null where no context can be read.
     pub in_context: ContextShares,
     /// The share of the facts of probes with the tag `constraint` that occur in the context; null without such probes.
-    #[serde(default)]
     pub constraints_kept: Option<f64>,
     /// `fact_survival` without the facts that the floor method answers, too; null without a floor method.
     pub fact_survival_lift: Option<f64>,
@@ -76,8 +73,7 @@ pub struct Economy {
     pub tokens_per_task: Ordered<f64>,
     /// The k at which a task takes as many tokens as with the whole transcript; null if there is none from k = 1 on.
     pub break_even_k: Option<f64>,
-    /// Survival by where the transcript last mentions a fact: in an earlier span, or in which third of the span; empty
-    /// where it was not recorded.
+    /// Survival by where the transcript last mentions a fact: in an earlier span, or in which third of the span.
     pub survival_by_depth: Ordered<Share>,
     /// For [`crate::results::SurvivalByAge`].
     #[serde(skip)]
@@ -87,8 +83,7 @@ pub struct Economy {
     /// Survival by the heading of the compression prompt that facts belong under by their words; empty without
     /// headings.
     pub survival_by_heading: Ordered<Share>,
-    /// What answers do if their context lost every expected fact; null where it was not recorded, or no context can be
-    /// read.
+    /// What answers do if their context lost every expected fact; null where no context can be read.
     pub overclaim: Option<Overclaim>,
     /// The share of answers to unanswerable probes that assert something; `fabrication` has its interval.
     pub fabrication_rate: Option<f64>,

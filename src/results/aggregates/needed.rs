@@ -40,7 +40,6 @@ pub struct NeededPoints {
     /// How many points count.
     pub points: usize,
     /// Points without a caveat that do not count, because some method did not compress them.
-    #[serde(default)]
     pub uncommon: usize,
     /// Whether every point has a caveat: then the figures decide nothing.
     pub without_verdict: bool,
@@ -164,7 +163,7 @@ fn recalls<'s>(set: &'s ResultSet, method: &str) -> BTreeMap<&'s str, Figures> {
 /// Whether both sets have a fixture with the same messages, points and references.
 fn have_same_references(own: &ResultSet, other: &ResultSet, fixture: &str) -> bool {
     let [references, other_references] =
-        [own, other].map(|set| set.design().fixture(fixture).and_then(|info| info.references));
+        [own, other].map(|set| set.design().fixture(fixture).map(|info| info.references));
     have_same_points(own, other, fixture) && references == other_references
 }
 

@@ -33,7 +33,6 @@ pub struct OpenBookSummary {
     /// Answers by whether their context lost a fact and whether they searched.
     pub answers: SearchedCounts,
     /// Whether the method has an archive of its own, which was searched in place of the replaced messages.
-    #[serde(default)]
     pub own_archive: bool,
 }
 

@@ -61,9 +61,9 @@ pub struct Overclaim {
 /// A share on both sides of a comparison. It is descriptive: no verdict depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct ShareDifference {
-    /// In the baseline; null where it was not recorded.
+    /// In the baseline; null where no context can be read.
     pub before: Option<Share>,
-    /// On the judged side; null where it was not recorded.
+    /// On the judged side; null where no context can be read.
     pub after: Option<Share>,
     /// The mean of the differences over fixtures that have both.
     pub difference: Option<f64>,
@@ -105,7 +105,7 @@ impl ShareDifference {
 pub(super) type Counts<'c> = &'c dyn Fn(&MeasuredAnswer) -> Option<bool>;
 
 fn is_overclaim(measured: &MeasuredAnswer) -> Option<bool> {
-    measured.has_lost_all().then(|| measured.when_lost == Some(AnswerWhenLost::OtherValue))
+    measured.when_lost.map(|does| does == AnswerWhenLost::OtherValue)
 }
 
 fn is_fabricated(measured: &MeasuredAnswer) -> Option<bool> {
@@ -128,17 +128,15 @@ fn fixture_shares(answers: &Answers<'_>, counts: Counts<'_>) -> BTreeMap<usize, 
     answers.fixture_means(|measured| counts(measured).map(|counted| f64::from(u8::from(counted)))).collect()
 }
 
-/// Whether any context can be read, and each answer whose context lost every fact has a record of what it does then.
-fn records_overclaims(answers: &Answers<'_>) -> bool {
-    let mut lost = answers.measured.iter().filter(|measured| measured.has_lost_all());
-    let mut facts = answers.measured.iter().flat_map(|measured| &measured.facts);
-    lost.all(|measured| measured.when_lost.is_some()) && facts.any(|fact| fact.class.is_some())
+/// Whether any context with an expected fact can be read.
+fn has_readable_context(answers: &Answers<'_>) -> bool {
+    answers.measured.iter().flat_map(|measured| &measured.facts).any(|fact| fact.class.is_some())
 }
 
 impl Overclaim {
-    /// What answers do without their facts; `None` where it was not recorded, or no context can be read.
+    /// What answers do without their facts; `None` where no context can be read.
     pub(super) fn from_answers(answers: &Answers<'_>) -> Option<Overclaim> {
-        records_overclaims(answers).then(|| Overclaim {
+        has_readable_context(answers).then(|| Overclaim {
             other_value: share_when_lost(answers, AnswerWhenLost::OtherValue),
             admission: share_when_lost(answers, AnswerWhenLost::Admission),
             vague: share_when_lost(answers, AnswerWhenLost::Vague),
@@ -149,7 +147,7 @@ impl Overclaim {
 
 /// The share of the answers without their facts that do this.
 fn share_when_lost(answers: &Answers<'_>, wanted: AnswerWhenLost) -> Share {
-    share_of(answers, &|measured| measured.has_lost_all().then(|| measured.when_lost == Some(wanted)))
+    share_of(answers, &|measured| measured.when_lost.map(|does| does == wanted))
 }
 
 /// The share of answers to unanswerable probes that assert something.
@@ -163,15 +161,10 @@ pub(crate) fn survival_by_depth(answers: &Answers<'_>) -> Ordered<Share> {
     Depth::ALL.into_iter().filter_map(|depth| Some((depth.name().to_owned(), *shares.get(&depth)?))).collect()
 }
 
-/// Survival by the number of compressions since the transcript last mentioned a fact. Older results only separate one
-/// from several (`2+`).
+/// Survival by the number of compressions since the transcript last mentioned a fact.
 pub(crate) fn survival_by_age(answers: &Answers<'_>) -> Ordered<Share> {
-    let shares = survival_by(answers, |_, fact| match (fact.age, fact.depth) {
-        (Some(age), _) => Some((age, "")),
-        (None, Some(Depth::EarlierSpan)) => Some((2, "+")),
-        (None, depth) => depth.map(|_| (1, "")),
-    });
-    shares.into_iter().map(|((age, more), share)| (format!("{age}{more}"), share)).collect()
+    let shares = survival_by(answers, |_, fact| fact.age);
+    shares.into_iter().map(|(age, share)| (age.to_string(), share)).collect()
 }
 
 /// Survival by how many messages mention a fact.
@@ -230,7 +223,7 @@ pub(crate) fn overclaim_difference(
     before: &Answers<'_>,
     fixtures: &BTreeMap<usize, usize>,
 ) -> ShareDifference {
-    let [after, before] = [after, before].map(|side| Some(side).filter(|side| records_overclaims(side)));
+    let [after, before] = [after, before].map(|side| Some(side).filter(|side| has_readable_context(side)));
     difference(&is_overclaim, after, before, fixtures)
 }
 
@@ -254,7 +247,7 @@ pub(crate) fn truncation_difference(
     difference(&|measured| Some(measured.truncated), after, before, fixtures)
 }
 
-/// How a share differs; a side is `None` if it was not recorded there.
+/// How a share differs; a side is `None` if it is unknown there.
 fn difference(
     counts: Counts<'_>,
     after: Option<&Answers<'_>>,

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::action::{Digest, StageName};
-use crate::answer::TruncatedReplies;
+use crate::action::Digest;
 use crate::pipeline::Book;
 use crate::results::files::design::{FixtureInfo, ModelInfo};
 use crate::results::files::manifest::ComparisonScope;
@@ -11,7 +10,6 @@ use crate::results::result_set::{MethodVariant, ResultSet, VariantRef};
 use base::fault::suggestion;
 use base::locale::word;
 use base::say;
-use models::ErrorClass;
 
 /// What differs between two result sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,7 +167,7 @@ fn compare_grading(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> V
         )));
     }
     found.extend(compare_answerers(pairs));
-    found.extend(compare_truncated_replies(a, b, pairs));
+    found.extend(compare_truncated_replies(pairs));
     found
 }
 
@@ -232,21 +230,13 @@ fn compare_answerers(pairs: &[VariantPair<'_>]) -> Vec<Incompatibility> {
 }
 
 /// Answerers of which one fails what the other grades, even if the user named both methods.
-fn compare_truncated_replies(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> Option<Incompatibility> {
-    let mut both = pairs.iter().filter_map(|pair| Some((truncation_rule(a, &pair.a)?, truncation_rule(b, &pair.b)?)));
+fn compare_truncated_replies(pairs: &[VariantPair<'_>]) -> Option<Incompatibility> {
+    let mut both = pairs
+        .iter()
+        .filter_map(|pair| Some((pair.a.answerer?.truncated_replies?, pair.b.answerer?.truncated_replies?)));
     let (own, other) = both.find(|(own, other)| own != other)?;
     let how = say!("`truncated_replies`: {own} against {other}", "`truncated_replies`：{own} 对比 {other}");
     Some(Incompatibility::new(say!("what is done with truncated answers ({how})", "如何处理截断的回答（{how}）")))
-}
-
-/// What a variant's answerer does with truncated replies. Older results do not record it. Such replies failed then,
-/// which matters only if there was one.
-fn truncation_rule(set: &ResultSet, variant: &VariantRef<'_>) -> Option<TruncatedReplies> {
-    variant.answerer?.truncated_replies.or_else(|| {
-        let mut answers = set.manifest.failures.iter().filter(|failure| failure.stage == StageName::Answer);
-        let has_truncated = answers.any(|failure| failure.class == Some(ErrorClass::Truncated));
-        has_truncated.then_some(TruncatedReplies::Fail)
-    })
 }
 
 fn model_names(asked: &[ModelInfo]) -> String {

@@ -557,26 +557,27 @@ proptest! {
 }
 
 #[test]
-fn overclaims_are_paired_by_fixture_and_unknown_where_one_side_did_not_record_them() {
+fn overclaims_are_paired_by_fixture_and_unknown_where_no_context_of_one_side_can_be_read() {
     use crate::measure::{AnswerWhenLost, FactClass};
-    let set = |label: &str, when_lost: [Option<AnswerWhenLost>; 4]| {
+    let set = |label: &str, class: Option<FactClass>, when_lost: [Option<AnswerWhenLost>; 4]| {
         let mut rows = rows("mine", &A);
         for row in &mut rows {
             let place = FIXTURES.iter().position(|fixture| *fixture == row.fixture).unwrap();
-            row.facts[0].class = Some(FactClass::Lost);
+            row.facts[0].class = class;
             row.answer_when_lost = when_lost[place];
         }
         gather(manifest(label, &[("mine", "command")]), rows)
     };
     let (other, admits) = (Some(AnswerWhenLost::OtherValue), Some(AnswerWhenLost::Admission));
-    let (before, after) = (set("b", [admits; 4]), set("a", [other, other, admits, other]));
+    let lost = Some(FactClass::Lost);
+    let (before, after) = (set("b", lost, [admits; 4]), set("a", lost, [other, other, admits, other]));
     let found = against(&after, &before).differences.overclaim;
     assert_eq!((found.before.unwrap().share, found.after.unwrap().share), (Some(0.0), Some(0.75)));
     assert_eq!(found.difference, Some(0.75));
     // 1, 1, 0, 1: s .5, t(.975, 3) 3.182446, clipped
     let ci95 = found.ci95.unwrap();
     assert!(near(ci95.low(), -0.0456115) && ci95.high() == 1.0);
-    let found = against(&after, &set("old", [None; 4])).differences.overclaim;
+    let found = against(&after, &set("sealed", None, [None; 4])).differences.overclaim;
     assert_eq!((found.before, found.difference, found.ci95), (None, None, None));
     assert_eq!(found.after.unwrap().count, 9);
 }

@@ -123,8 +123,7 @@ pub struct ModelInfo {
     pub prompt_path: Option<String>,
     /// The built-in rules answer in place of a model: every report says so.
     pub lexical: bool,
-    /// What is done with an answerer's replies that the token limit cut off; `None` for other models, and in older
-    /// results.
+    /// What is done with an answerer's replies that the token limit cut off; `None` for other models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated_replies: Option<TruncatedReplies>,
     /// An answerer's price of a cached input token, as a part of that of an uncached one; `None` if unknown.
@@ -194,9 +193,8 @@ pub struct FixtureInfo {
     pub tags: Vec<String>,
     /// The digests of its messages, points and bank.
     pub digests: FixtureDigests,
-    /// The digest of what decides, besides the messages, which references are needed later; `None` in older results.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub references: Option<Digest>,
+    /// The digest of what decides, besides the messages, which references are needed later.
+    pub references: Digest,
     /// The probes asked, in the order of the matrix.
     pub probes: Vec<ProbeInfo>,
 }
@@ -444,7 +442,7 @@ impl FixtureInfo {
             name: loaded.name().to_owned(),
             tags: loaded.fixture.tags.clone(),
             digests: loaded.digests,
-            references: Some(loaded.recorded),
+            references: loaded.recorded,
             probes: probes.collect(),
         }
     }

@@ -125,9 +125,8 @@ fn are_same_models(own: &[ModelInfo], other: &[ModelInfo]) -> bool {
 }
 
 fn is_same_model(own: &ModelInfo, other: &ModelInfo) -> bool {
-    let truncated_replies = own.truncated_replies.or(other.truncated_replies);
     let (prompt_path, cached_price_ratio) = (other.prompt_path.clone(), other.cached_price_ratio);
-    ModelInfo { prompt_path, cached_price_ratio, truncated_replies, ..own.clone() } == *other
+    ModelInfo { prompt_path, cached_price_ratio, ..own.clone() } == *other
 }
 
 /// A method without the path of its prompt.

@@ -74,9 +74,9 @@ pub enum FolderError {
     /// An incomplete set was asked for, and the results are complete.
     #[error("{}", say!("the results `{_0}` are complete, and there is no incomplete set beside them", "结果 `{_0}` 是完整的，旁边没有不完整的结果集"))]
     NotPartial(String),
-    /// The set was written in a newer format.
-    #[error("{}", say!("`{}` was written by compeval {version} in format {format}, and this program reads formats up to {FORMAT}; \
-         run the label again, or read it with that version", "`{}` 由 compeval {version} 以格式 {format} 写成，而本程序至多读格式 {FORMAT}；请重新运行该标签，或用该版本读取" ,
+    /// The set was written in another format.
+    #[error("{}", say!("`{}` was written by compeval {version} in format {format}, and this program reads format {FORMAT}; \
+         read it with that version, or remove its folder and run the label again", "`{}` 由 compeval {version} 以格式 {format} 写成，而本程序读格式 {FORMAT}；请用该版本读取，或删除其文件夹后重新运行该标签" ,
         path.display()))]
     Format {
         /// The manifest.
@@ -127,7 +127,7 @@ pub(crate) struct Head {
     version: String,
     #[serde(default)]
     pub(super) started: String,
-    /// Read later, because a newer format may have others.
+    /// Read later, because another format may have other outcomes.
     #[serde(default)]
     pub(super) outcome: Value,
 }
@@ -216,7 +216,7 @@ impl ResultsFolder {
     /// Reads the manifest.
     ///
     /// # Errors
-    /// There is no manifest, or it cannot be read, or it has a newer format.
+    /// There is no manifest, or it cannot be read, or it has another format.
     pub fn manifest(&self) -> Result<Manifest, FolderError> {
         let path = self.file(names::MANIFEST);
         let text = files::read_text(&path)?;
@@ -282,11 +282,11 @@ impl ResultsFolder {
     /// The keys of the actions that the set was made from; empty while its run has not ended.
     ///
     /// # Errors
-    /// No manifest, or a file of keys that cannot be read.
+    /// A file of keys that cannot be read.
     pub fn keys(&self) -> Result<BTreeSet<ActionKey>, FolderError> {
         let path = self.file(names::KEYS);
         if !path.exists() {
-            return Ok(self.manifest()?.keys);
+            return Ok(BTreeSet::new());
         }
         let text = files::read_text(&path)?;
         let keys = text.lines().enumerate().map(|(at, line)| match line.parse() {
@@ -300,7 +300,7 @@ impl ResultsFolder {
     /// has not ended.
     ///
     /// # Errors
-    /// As [`ResultsFolder::keys`].
+    /// No manifest, or a file of keys that cannot be read.
     pub fn known_keys(&self) -> Result<BTreeSet<ActionKey>, FolderError> {
         let mut keys = self.keys()?;
         let has_ended = self.manifest()?.outcome != Outcome::Running;
@@ -326,7 +326,7 @@ impl ResultsFolder {
         Rows::open(&self.path)
     }
 
-    /// The compressions in `contexts.jsonl`; empty for a folder that was written before there was such a file.
+    /// The compressions in `contexts.jsonl`; empty while the run has not ended.
     ///
     /// # Errors
     /// A line that is not a compression.
@@ -469,7 +469,7 @@ fn name_of(path: &Path) -> String {
 pub(super) fn read_head(path: &Path, text: &str) -> Result<Head, FolderError> {
     let head: Head =
         serde_json::from_str(text).map_err(|source| FolderError::Broken { path: path.to_owned(), source })?;
-    if !(1..=FORMAT).contains(&head.format) {
+    if head.format != FORMAT {
         return Err(FolderError::Format { path: path.to_owned(), format: head.format, version: head.version });
     }
     Ok(head)

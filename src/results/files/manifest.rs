@@ -15,12 +15,8 @@ use crate::pipeline::Place;
 use base::units::{Tokens, Usage, Usd, add_known};
 use models::ErrorClass;
 
-/// The version of the format of a results folder. Older formats are read, newer ones are refused.
-///
-/// 2: `cut_off` and `held_back` of a stage became `early_cutoff` and `skipped`.
-/// 3: `reliability` of a comparison in `summary.json` counts chains (a fixture in a run); before, it counted cells.
-/// 4: the keys of the actions are in `keys.txt`; before, they were in the manifest.
-pub const FORMAT: u32 = 4;
+/// The version of the format of a results folder. A folder of any other format is refused.
+pub const FORMAT: u32 = 5;
 
 /// What ran, how it ended, and what it cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,10 +60,8 @@ pub struct Manifest {
     /// What this run cost, including unused replies; null where a price is unknown.
     pub usd: Option<Usd>,
     /// The part of usage and cost that was not used for any result.
-    #[serde(default)]
     pub unused: Unused,
     /// Dollars that providers' prompt caches saved, as far as prices are known.
-    #[serde(default)]
     pub saved_by_prompt_cache: Usd,
     /// How long it took, in seconds.
     pub wall_s: f64,
@@ -83,7 +77,6 @@ pub struct Manifest {
     /// What it was compared with (`--compare-to`); it is compared again when the report is made anew.
     pub compared_to: Option<String>,
     /// What that comparison may leave out.
-    #[serde(default)]
     pub compared_scope: ComparisonScope,
     /// Whether fixtures were added until there was a verdict, so that it is tested at the level of a look.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -94,9 +87,6 @@ pub struct Manifest {
     /// The second grades of baseline answers, if a changed judge would explain a verdict.
     #[serde(default, skip_serializing_if = "Regradings::is_empty")]
     pub regradings: Regradings,
-    /// Up to format 3: the keys of the actions that the result was made from, including those of judges' self-tests.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub keys: BTreeSet<ActionKey>,
     /// The other files, which a run with the same rows can keep; `None` if they cannot be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<MadeFiles>,
@@ -255,11 +245,9 @@ pub struct StageCounts {
     pub failed: u64,
     /// Cached actions that are still valid although something above them was edited, because its output stayed the
     /// same.
-    #[serde(default, alias = "cut_off")]
     pub early_cutoff: u64,
     /// Cells that were not begun: offline, over budget, interrupted, provider unavailable, weak judge. Cells that
     /// depend on them are not counted here.
-    #[serde(default, alias = "held_back")]
     pub skipped: u64,
     /// What prompt caches served and could have served; absent if no provider reports it.
     #[serde(default, skip_serializing_if = "PromptCacheTokens::is_empty")]
@@ -372,7 +360,6 @@ pub struct Caveats {
     /// Judges that failed their self-test.
     pub weak_judges: Vec<String>,
     /// Such judges were used nevertheless (`--allow-weak-judge`).
-    #[serde(default)]
     pub allow_weak_judge: bool,
     /// Judges that are not qualified in some dimensions, which `overall` and the gate therefore leave out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -383,7 +370,6 @@ pub struct Caveats {
     /// Expected facts that occur nowhere in the transcript were accepted.
     pub allow_unproven: bool,
     /// How many sessions are in another language than the one that judges are tested in.
-    #[serde(default)]
     pub other_language: usize,
     /// Other remarks, as sentences.
     pub notes: Vec<String>,
@@ -449,7 +435,6 @@ impl Manifest {
             until_decided: false,
             tried: Tried::default(),
             regradings: Regradings::default(),
-            keys: BTreeSet::new(),
             made: None,
             part: None,
             merged: Vec::new(),

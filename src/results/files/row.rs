@@ -31,8 +31,7 @@ pub struct Row<T = String> {
     /// What the probe tests (`type` in the file).
     #[serde(rename = "type")]
     pub kind: ProbeType,
-    /// The question as it was asked; empty in results from before it was recorded.
-    #[serde(default)]
+    /// The question as it was asked.
     pub question: T,
     /// The name of the answerer.
     pub answerer: String,
@@ -52,12 +51,9 @@ pub struct Row<T = String> {
     pub overall: Option<f64>,
     /// Each expected fact with its outcome.
     pub facts: Vec<FactOutcome>,
-    /// What the answer does if the context lost every expected fact; otherwise null, as in results from before this was
-    /// recorded.
-    #[serde(default)]
+    /// What the answer does if the context lost every expected fact; otherwise null.
     pub answer_when_lost: Option<AnswerWhenLost>,
     /// The heading of the compression prompt that the facts belong under by their words; null if there is none.
-    #[serde(default)]
     pub heading: Option<String>,
     /// Superseded facts that the answer states as current.
     pub stale_facts: Vec<String>,
@@ -66,12 +62,10 @@ pub struct Row<T = String> {
     /// The share that occurs in the summary alone; absent if the context is nothing but a summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary_survival: Option<f64>,
-    /// How the context states the expected facts; null if it cannot be read, for paraphrases, and in results from
-    /// before this was recorded.
-    #[serde(default)]
+    /// How the context states the expected facts; null if it cannot be read, for paraphrases, and for a probe without
+    /// facts.
     pub context_facts: Option<ContextFacts>,
     /// Whether the facts are rules of the user: the probe has the tag `constraint`.
-    #[serde(default)]
     pub is_constraint: bool,
     /// On an unanswerable probe: whether the answer asserts something. Null elsewhere.
     pub fabricated: Option<bool>,
@@ -83,32 +77,22 @@ pub struct Row<T = String> {
     pub replaced_tokens: Option<u64>,
     /// 1 − context tokens / replaced tokens.
     pub compression_ratio: Option<f64>,
-    /// Tokens that it takes to find the lost facts again; null if unknown, for a probe without facts, and in results
-    /// from before format 3, which counted other messages under another name.
-    #[serde(default)]
+    /// Tokens that it takes to find the lost facts again; null if unknown, and for a probe without facts.
     pub fetch_tokens: Option<u64>,
     /// How many lost facts occur in no message as a whole, so that `fetch_tokens` is unknown.
-    #[serde(default)]
     pub refetch_unlocated: u32,
     /// Whether nothing in the context points to a message with a lost fact, so that all replaced messages have to be
     /// read.
-    #[serde(default)]
     pub refetch_unguided: bool,
     /// What its actions cost when they were executed, in dollars.
-    #[serde(default)]
     pub usd: RowCost,
     /// Whether the token limit cut the answer off.
-    #[serde(default)]
     pub truncated: bool,
     /// The answerer's searches; null if it could not search.
-    #[serde(default = "none", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub open_book: Option<OpenBook<T>>,
     /// The answer as it was graded.
     pub answer: T,
-}
-
-fn none<T>() -> Option<OpenBook<T>> {
-    None
 }
 
 /// What an open-book answer got besides its context.
@@ -127,7 +111,6 @@ pub struct OpenBook<T = String> {
     /// no search, or the context cannot be read.
     pub gold_found: Option<bool>,
     /// Whether an archive of the method was searched instead of the replaced messages.
-    #[serde(default)]
     pub own_archive: bool,
 }
 

@@ -156,11 +156,6 @@ impl Reach {
 }
 
 impl MeasuredAnswer {
-    /// Whether the context is known to lack every expected fact.
-    pub(crate) fn has_lost_all(&self) -> bool {
-        !self.facts.is_empty() && self.facts.iter().all(|fact| fact.is_present() == Some(false))
-    }
-
     /// `heading` is the row's heading, which many rows share.
     pub(crate) fn from_row<T>(at: AnswerAt, row: &Row<T>, heading: Option<Arc<str>>) -> MeasuredAnswer {
         MeasuredAnswer {

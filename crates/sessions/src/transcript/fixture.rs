@@ -38,8 +38,7 @@ pub struct Fixture {
     /// Compression points: exclusive message indices in rising order; none means one at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<usize>,
-    /// The number of messages to which the session was cut, if it was. In older fixtures of compeval it is the limit of
-    /// tool outputs in characters, which is now `outputs_cut_to`.
+    /// The number of messages to which the session was cut, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated_to: Option<u64>,
     /// The version of the patterns by which references were found before anything was cut; `None` of a fixture that
@@ -90,7 +89,7 @@ impl Fixture {
         if self.points.is_empty() { vec![self.messages.len()] } else { self.points.clone() }
     }
 
-    /// Whether tool outputs were cut, by `import` or by an older version of it.
+    /// Whether `import` cut tool outputs.
     pub fn has_cut_outputs(&self) -> bool {
         self.messages.iter().any(|message| message.content.contains(CUT_MARK))
     }
