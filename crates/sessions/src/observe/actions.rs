@@ -25,8 +25,10 @@ pub(super) struct FileAccess {
 #[derive(Clone, Debug)]
 pub(super) struct FailedCommand {
     pub(super) turn: usize,
+    /// The turn in which the same command first failed with the same error.
+    pub(super) first: usize,
     pub(super) command: String,
-    pub(super) error: String,
+    /// The line of the error to show.
     pub(super) shown: String,
 }
 
@@ -37,7 +39,9 @@ pub(super) struct SessionActions {
     pub(super) turns: Vec<usize>,
     /// How many calls each turn makes, and how many of these are understood.
     pub(super) calls: Vec<(usize, usize)>,
+    /// Reads of files, in the order of their turns.
     pub(super) reads: Vec<FileAccess>,
+    /// In the order of their turns.
     pub(super) failures: Vec<FailedCommand>,
     /// Turns that change a file, rising.
     pub(super) edits: Vec<usize>,
@@ -47,6 +51,8 @@ pub(super) struct SessionActions {
     any_change: Vec<usize>,
     /// Searches and commands, with the first turn of each.
     looks: HashMap<Target, usize>,
+    /// Commands with what identifies their error, with the first turn of each.
+    first_failures: HashMap<(String, String), usize>,
     order: usize,
 }
 
@@ -92,7 +98,8 @@ impl SessionActions {
         }
         if let (Some(command), Some((error, shown))) = (command, error_of(result)) {
             let command = one_line(&command);
-            self.failures.push(FailedCommand { turn, command, error, shown });
+            let first = *self.first_failures.entry((command.clone(), error)).or_insert(turn);
+            self.failures.push(FailedCommand { turn, first, command, shown });
         }
         known
     }
@@ -130,34 +137,29 @@ impl SessionActions {
     /// Whether the lines were read before turn `point`, and nothing changed the file between then and now.
     pub(super) fn is_re_read(&self, read: &FileAccess, point: usize) -> bool {
         let Some(accesses) = self.by_name.get(&name_of(&read.path)) else { return false };
-        let earlier = accesses.iter().rev().filter(|access| access.order < read.order);
-        for access in earlier.filter(|access| access.target.overlaps(&read.target)) {
-            if access.is_change {
-                return false;
-            }
-            if access.turn < point {
-                return !self.may_have_changed(access.order, read.order);
-            }
-        }
-        false
+        // What was read before a call that may have changed any file does not count.
+        let changes = self.any_change.partition_point(|order| *order <= read.order);
+        let changed = changes.checked_sub(1).and_then(|at| self.any_change.get(at)).copied().unwrap_or(0);
+        let from = accesses.partition_point(|access| access.order <= changed);
+        let until = accesses.partition_point(|access| access.order < read.order);
+        let mut earlier = accesses.get(from..until).unwrap_or_default().iter().rev();
+        let decisive =
+            earlier.find(|access| (access.is_change || access.turn < point) && access.target.overlaps(&read.target));
+        decisive.is_some_and(|access| !access.is_change)
     }
 
     /// Whether a read is of a file that was read before turn `point`, in whichever lines.
     pub(super) fn is_known_file(&self, read: &FileAccess, point: usize) -> bool {
         let mut accesses = self.by_name.get(&name_of(&read.path)).into_iter().flatten();
-        accesses.any(|access| access.turn < point && !access.is_change)
-    }
-
-    fn may_have_changed(&self, from: usize, until: usize) -> bool {
-        let after = self.any_change.partition_point(|order| *order < from);
-        self.any_change.get(after).is_some_and(|order| *order <= until)
+        accesses.find(|access| !access.is_change).is_some_and(|first| first.turn < point)
     }
 
     /// Whether what a call looks at was looked at before turn `point`, even if it has changed since.
     pub(super) fn was_looked_at(&self, call: &ToolCall, point: usize) -> bool {
         targets(call).iter().any(|target| match target {
             Target::File { path, .. } => self.by_name.get(&name_of(path)).is_some_and(|accesses| {
-                accesses.iter().any(|access| access.turn < point && !access.is_change && access.target.overlaps(target))
+                let mut earlier = accesses.iter().take_while(|access| access.turn < point);
+                earlier.any(|access| !access.is_change && access.target.overlaps(target))
             }),
             other => self.looks.get(other).is_some_and(|turn| *turn < point),
         })
@@ -239,4 +241,69 @@ fn may_change_anything(text: &str, commands: &[ShellCommand]) -> bool {
             words => words.iter().any(|word| matches!(*word, "fmt" | "format" | "--write" | "--fix")),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// One turn with a call of one of four kinds: a read of ten lines, a write, a command that may change anything, and a
+    /// command that reads.
+    fn add(kind: usize, file: usize, first: u64, messages: &mut Vec<Message>) {
+        let path = format!("src/f{file}/mod.rs");
+        let (name, arguments) = match kind {
+            0 => ("Read", json!({"file_path": path, "offset": first, "limit": 10})),
+            1 => ("Write", json!({"file_path": path, "content": "x"})),
+            2 => ("Bash", json!({"command": "git checkout main"})),
+            _ => ("Bash", json!({"command": format!("cat {path}")})),
+        };
+        let id = format!("c{}", messages.len());
+        let mut call = Message::text(Role::Assistant, "");
+        call.tool_calls.push(ToolCall::new(&id, name, arguments.to_string()));
+        messages.push(call);
+        messages.push(Message::result(&id, "done"));
+    }
+
+    /// Whether some read before turn `point` shows a line of `read`, with no change between the two.
+    fn is_searched(actions: &SessionActions, read: &FileAccess, point: usize) -> bool {
+        let accesses = actions.by_name[&name_of(&read.path)].iter();
+        let earlier = accesses.filter(|one| one.order < read.order && one.target.overlaps(&read.target));
+        let earlier: Vec<&FileAccess> = earlier.collect();
+        earlier.iter().filter(|one| !one.is_change && one.turn < point).any(|old| {
+            let is_changed = earlier.iter().any(|one| one.is_change && one.order > old.order);
+            !is_changed && !actions.any_change.iter().any(|order| (old.order..=read.order).contains(order))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn re_reads_are_found_as_by_a_look_at_all_reads(
+            calls in prop::collection::vec((0..4_usize, 0..2_usize, 1..40_u64), 1..30),
+            point in 0..30_usize,
+        ) {
+            let mut messages = Vec::new();
+            calls.iter().for_each(|(kind, file, first)| add(*kind, *file, *first, &mut messages));
+            let actions = SessionActions::from_messages(&messages);
+            for read in &actions.reads {
+                prop_assert_eq!(actions.is_re_read(read, point), is_searched(&actions, read, point));
+                let is_known = actions.reads.iter().any(|one| one.turn < point);
+                prop_assert_eq!(actions.is_known_file(read, point), is_known, "the files have one name");
+            }
+        }
+    }
+
+    #[test]
+    fn a_failure_knows_when_its_command_first_failed_so() {
+        let mut messages = Vec::new();
+        for (id, code) in [("a", 1), ("b", 2), ("c", 2)] {
+            let mut call = Message::text(Role::Assistant, "");
+            call.tool_calls.push(ToolCall::new(id, "Bash", r#"{"command":"make"}"#));
+            messages
+                .extend([call, Message::result(id, format!("Exit code {code}\nerror: no rule {}", "x".repeat(code)))]);
+        }
+        let failures = SessionActions::from_messages(&messages).failures;
+        assert_eq!(failures.iter().map(|one| (one.turn, one.first)).collect::<Vec<_>>(), [(0, 0), (1, 1), (2, 1)]);
+    }
 }

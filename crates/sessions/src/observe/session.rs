@@ -1,11 +1,12 @@
 //! One session: its compactions with their controls, and what is known about it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
 use serde::Serialize;
 
 use super::actions::SessionActions;
-use super::fetched::{ReferenceUses, reference_uses};
+use super::fetched::{CompactionWindow, ReferenceUses, reference_uses};
 use super::reasons::{NotCounted, SessionNote};
 use super::window::{
     FEWEST_TURNS, ReRead, RepeatedFailure, SurroundedWindow, Window, WindowFigures, findings, identity, placebos,
@@ -89,12 +90,8 @@ pub fn observe(conversation: &Conversation, format: Format) -> SessionFindings {
     let name = conversation.name_hint.clone();
     let start = actions.turn_at(copied);
     let digest = identity_of_all(messages);
-    let recorded: Vec<&RecordedCompaction> =
-        conversation.recorded.iter().filter(|compaction| compaction.message > copied).collect();
-    let noise = if recorded.is_empty() { SessionNoise::default() } else { SessionNoise::from_messages(messages) };
-    let session = Session { conversation, format, actions: &actions, borders: &borders, start, noise: &noise };
-    let mut compactions: Vec<ObservedCompaction> =
-        recorded.into_iter().map(|compaction| session.compaction(compaction)).collect();
+    let session = Session { conversation, format, actions: &actions, borders: &borders, start };
+    let mut compactions = session.compactions(conversation.recorded.iter().filter(|one| one.message > copied));
     scrub(messages, &mut compactions);
     SessionFindings {
         turns: actions.turns.len(),
@@ -111,11 +108,57 @@ struct Session<'s> {
     conversation: &'s Conversation,
     format: Format,
     actions: &'s SessionActions,
-    /// The turns that follow compactions.
+    /// The turns that follow compactions, rising.
     borders: &'s [usize],
     /// The first turn that was not copied from another session.
     start: usize,
-    noise: &'s SessionNoise,
+}
+
+/// What is known of each message, so that no message is read again for each of thousands of compactions.
+struct MessageFacts {
+    /// The characters before each message, and of all.
+    characters: Vec<usize>,
+    /// The messages that follow summaries, rising.
+    summarized: Vec<usize>,
+    /// Messages of the user that read like corrections, rising.
+    corrections: Vec<usize>,
+}
+
+impl MessageFacts {
+    fn new(conversation: &Conversation) -> MessageFacts {
+        let messages = &conversation.messages;
+        let mut characters = vec![0];
+        characters.extend(messages.iter().scan(0, |sum, message| {
+            *sum += characters_of(message);
+            Some(*sum)
+        }));
+        let summaries = conversation.recorded.iter().filter(|one| one.kind == CompactionKind::Summary);
+        let corrections = messages
+            .iter()
+            .enumerate()
+            .filter(|(_, message)| message.role == Role::User && reads_like_correction(&message.content));
+        MessageFacts {
+            characters,
+            summarized: summaries.map(|one| one.message).collect(),
+            corrections: corrections.map(|(at, _)| at).collect(),
+        }
+    }
+
+    /// A rough count of the tokens since the summary before message `at`: four characters per token.
+    fn tokens_since_summary(&self, at: usize) -> u64 {
+        let before = self.summarized.partition_point(|message| *message < at);
+        let start = before.checked_sub(1).and_then(|last| self.summarized.get(last)).copied().unwrap_or(0);
+        let characters = self.characters.get(at).zip(self.characters.get(start)).map_or(0, |(all, old)| all - old);
+        characters as u64 / 4
+    }
+
+    /// The first few messages in a range that read like corrections.
+    fn corrections_in(&self, range: Range<usize>) -> impl Iterator<Item = usize> {
+        /// A rule of thumb gives no rate.
+        const MOST: usize = 5;
+        let first = self.corrections.partition_point(|at| *at < range.start);
+        self.corrections.iter().skip(first).copied().take_while(move |at| *at < range.end).take(MOST)
+    }
 }
 
 impl ObservedCompaction {
@@ -128,16 +171,31 @@ impl ObservedCompaction {
 }
 
 impl Session<'_> {
-    fn compaction(&self, recorded: &RecordedCompaction) -> ObservedCompaction {
-        let messages = &self.conversation.messages;
-        let from = self.actions.turn_at(recorded.message);
-        let window = Window::new(from, self.borders, self.actions.turns.len());
-        let findings = findings(self.actions, window);
-        let controls = surrounded(self.actions, window, self.borders, self.start);
-        let is_readable = recorded.kind == CompactionKind::Summary && recorded.summary.is_some();
-        let references =
-            is_readable.then(|| reference_uses(self.conversation, self.actions, recorded, window, self.noise));
-        let end = self.actions.turns.get(window.until).copied().unwrap_or(messages.len());
+    fn compactions<'c>(&self, recorded: impl Iterator<Item = &'c RecordedCompaction>) -> Vec<ObservedCompaction> {
+        let windows = recorded.map(|compaction| {
+            let from = self.actions.turn_at(compaction.message);
+            CompactionWindow { compaction, window: Window::new(from, self.borders, self.actions.turns.len()) }
+        });
+        let windows: Vec<CompactionWindow<'_>> = windows.collect();
+        if windows.is_empty() {
+            return Vec::new();
+        }
+        let noise = SessionNoise::from_messages(&self.conversation.messages);
+        let uses = reference_uses(self.conversation, self.actions, &windows, &noise);
+        let facts = MessageFacts::new(self.conversation);
+        windows.into_iter().zip(uses).map(|(one, uses)| self.compaction(one, uses, &facts)).collect()
+    }
+
+    fn compaction(
+        &self,
+        one: CompactionWindow<'_>,
+        references: Option<ReferenceUses>,
+        facts: &MessageFacts,
+    ) -> ObservedCompaction {
+        let (messages, recorded) = (&self.conversation.messages, one.compaction);
+        let findings = findings(self.actions, one.window);
+        let controls = surrounded(self.actions, one.window, self.borders, self.start);
+        let corrections = facts.corrections_in(one.messages(self.actions, messages.len()));
         let mut hasher = DefaultHasher::new();
         (identity(messages, recorded.message), &recorded.summary, recorded.tokens_before).hash(&mut hasher);
         ObservedCompaction {
@@ -157,26 +215,24 @@ impl Session<'_> {
             figures: findings.figures,
             control_before: controls.map(|controls| controls.before),
             control_after: controls.map(|controls| controls.after),
-            corrections: corrections(messages.get(recorded.message..end).unwrap_or_default()),
+            corrections: corrections.filter_map(|at| messages.get(at)).map(quoted).collect(),
             re_read: findings.re_read,
             repeated: findings.repeated,
-            not_counted: self.reason_not_to_count(recorded, findings.figures),
+            not_counted: self.reason_not_to_count(recorded, findings.figures, facts),
             summary: recorded.summary.clone(),
             identity: hasher.finish(),
         }
     }
 
-    fn reason_not_to_count(&self, recorded: &RecordedCompaction, figures: WindowFigures) -> Option<NotCounted> {
+    fn reason_not_to_count(
+        &self,
+        recorded: &RecordedCompaction,
+        figures: WindowFigures,
+        facts: &MessageFacts,
+    ) -> Option<NotCounted> {
         /// A log that holds less than one part in this many of the recorded tokens lacks most of what was compacted.
         const PARTS: u64 = 10;
-        let earlier = self
-            .conversation
-            .recorded
-            .iter()
-            .rev()
-            .find(|one| one.message < recorded.message && one.kind == CompactionKind::Summary);
-        let start = earlier.map_or(0, |one| one.message);
-        let tokens = tokens_in(self.conversation.messages.get(start..recorded.message).unwrap_or_default());
+        let tokens = facts.tokens_since_summary(recorded.message);
         if recorded.kind == CompactionKind::Clearing {
             Some(NotCounted::Clearing)
         } else if self.conversation.begins_midway {
@@ -193,13 +249,10 @@ impl Session<'_> {
     }
 }
 
-/// A rough count: four characters per token.
-fn tokens_in(messages: &[Message]) -> u64 {
-    let characters = messages.iter().map(|message| {
-        let calls: usize = message.tool_calls.iter().map(|call| call.function.arguments.len()).sum();
-        full_length(&message.content) + calls
-    });
-    characters.sum::<usize>() as u64 / 4
+/// The characters of a message and of the arguments of its calls.
+fn characters_of(message: &Message) -> usize {
+    let calls: usize = message.tool_calls.iter().map(|call| call.function.arguments.len()).sum();
+    full_length(&message.content) + calls
 }
 
 fn note(conversation: &Conversation, actions: &SessionActions) -> Option<SessionNote> {
@@ -213,13 +266,10 @@ fn note(conversation: &Conversation, actions: &SessionActions) -> Option<Session
     }
 }
 
-/// Quotes messages of the user that read like corrections. They are at most five, since a rule of thumb gives no rate.
-fn corrections(messages: &[Message]) -> Vec<String> {
-    const MOST: usize = 5;
+/// The beginning of a message.
+fn quoted(message: &Message) -> String {
     const QUOTED: usize = 240;
-    let matching =
-        messages.iter().filter(|message| message.role == Role::User && reads_like_correction(&message.content));
-    matching.take(MOST).map(|message| message.content.trim().chars().take(QUOTED).collect()).collect()
+    message.content.trim().chars().take(QUOTED).collect()
 }
 
 fn reads_like_correction(text: &str) -> bool {

@@ -1,6 +1,5 @@
 //! Windows of turns and what happened in them; the controls on either side of a window.
 
-use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Serialize;
@@ -26,9 +25,9 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// From a turn up to the next of `borders`, the end of the session, or 20 turns on, whichever is first.
+    /// From a turn up to the next of `borders`, which rise, the end of the session, or 20 turns on, whichever is first.
     pub(super) fn new(from: usize, borders: &[usize], end: usize) -> Window {
-        let next = borders.iter().copied().find(|border| *border > from).unwrap_or(end);
+        let next = first_after(borders, from).unwrap_or(end);
         Window { from, until: next.min(end).min(from + WINDOW_TURNS).max(from) }
     }
 
@@ -36,14 +35,28 @@ impl Window {
         self.until - self.from
     }
 
-    pub(super) fn has(self, turn: usize) -> bool {
-        (self.from..self.until).contains(&turn)
+    /// The part of a list in the order of turns that belongs to its turns.
+    fn part_of<T>(self, list: &[T], turn_of: fn(&T) -> usize) -> &[T] {
+        let from = list.partition_point(|item| turn_of(item) < self.from);
+        let until = list.partition_point(|item| turn_of(item) < self.until);
+        list.get(from..until).unwrap_or_default()
     }
 
     /// The number of one of its turns, from 1.
     fn number_of(self, turn: usize) -> usize {
         turn + 1 - self.from
     }
+}
+
+/// The first of `borders`, which rise, after a turn.
+fn first_after(borders: &[usize], turn: usize) -> Option<usize> {
+    borders.get(borders.partition_point(|border| *border <= turn)).copied()
+}
+
+/// The last of `borders`, which rise, before a turn.
+fn last_before(borders: &[usize], turn: usize) -> Option<usize> {
+    let before = borders.partition_point(|border| *border < turn);
+    borders.get(before.checked_sub(1)?).copied()
 }
 
 /// What happened in a window. `None` where no call of the window could be understood.
@@ -107,23 +120,22 @@ pub(super) struct WindowFindings {
 /// What happened in a window.
 pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindings {
     let from = window.from;
-    let reads: Vec<_> = actions.reads.iter().filter(|read| window.has(read.turn)).collect();
+    let reads = window.part_of(&actions.reads, |read| read.turn);
     let repeated_reads: Vec<_> = reads.iter().filter(|read| actions.is_re_read(read, from)).collect();
     let re_read: Vec<ReRead> = repeated_reads
         .iter()
         .map(|read| ReRead { path: read.path.clone(), lines: bounds(read.lines), turn: window.number_of(read.turn) })
         .collect();
-    let before: HashSet<_> =
-        actions.failures.iter().filter(|f| f.turn < from).map(|f| (&f.command, &f.error)).collect();
-    let failures = actions.failures.iter().filter(|failure| window.has(failure.turn));
+    let failures = window.part_of(&actions.failures, |failure| failure.turn);
     let repeated: Vec<RepeatedFailure> = failures
-        .filter(|failure| before.contains(&(&failure.command, &failure.error)))
+        .iter()
+        .filter(|failure| failure.first < from)
         .map(|f| RepeatedFailure { command: f.command.clone(), error: f.shown.clone(), turn: window.number_of(f.turn) })
         .collect();
     let calls = actions.calls.get(window.from..window.until).unwrap_or_default();
     let (made, known) = calls.iter().fold((0, 0), |(made, known), (m, k)| (made + m, known + k));
     let is_known = made == 0 || known > 0;
-    let edit = actions.edits.iter().copied().find(|turn| *turn >= from);
+    let edit = window.part_of(&actions.edits, |turn| *turn).first();
     let figures = WindowFigures {
         turns: window.turns(),
         reads: is_known.then_some(reads.len()),
@@ -131,7 +143,7 @@ pub(super) fn findings(actions: &SessionActions, window: Window) -> WindowFindin
         re_reads: is_known.then_some(re_read.len()),
         re_read_tokens: is_known.then(|| repeated_reads.iter().map(|read| read.tokens).sum()),
         repeated_failures: is_known.then_some(repeated.len()),
-        turns_to_edit: edit.filter(|turn| window.has(*turn)).map(|turn| window.number_of(turn)),
+        turns_to_edit: edit.map(|turn| window.number_of(*turn)),
     };
     WindowFindings { figures, re_read, repeated }
 }
@@ -149,8 +161,7 @@ pub(super) fn surrounded(
     start: usize,
 ) -> Option<SurroundedWindow> {
     let end = actions.turns.len();
-    let earlier = compactions.iter().copied().filter(|border| *border < window.from).max();
-    let later = compactions.iter().copied().filter(|border| *border > window.from).min();
+    let (earlier, later) = (last_before(compactions, window.from), first_after(compactions, window.from));
     let before = Window { from: window.from.checked_sub(DISTANCE + WINDOW_TURNS)?, until: window.from - DISTANCE };
     let after = Window { from: window.until + DISTANCE, until: (window.until + DISTANCE + WINDOW_TURNS).min(end) };
     let has_room = before.from >= earlier.map_or(start, |border| border + DISTANCE).max(start)
@@ -186,7 +197,8 @@ pub(super) fn placebos(
 
 /// Whether there is no compaction in the window that begins at turn `from`, nor shortly before it.
 fn is_quiet(from: usize, compactions: &[usize]) -> bool {
-    compactions.iter().all(|border| *border + DISTANCE <= from || *border >= from + WINDOW_TURNS)
+    let next = compactions.get(compactions.partition_point(|border| *border + DISTANCE <= from));
+    next.is_none_or(|border| *border >= from + WINDOW_TURNS)
 }
 
 /// A number that identifies a place in a session and is the same in all copies of the session.
@@ -198,4 +210,25 @@ pub(super) fn identity(messages: &[Message], at: usize) -> u64 {
         message.tool_calls.iter().for_each(|call| call.function.arguments.hash(&mut hasher));
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn borders_are_found_as_by_a_look_at_each(
+            mut borders in prop::collection::vec(0..80_usize, 0..8),
+            turn in 0..80_usize,
+        ) {
+            borders.sort_unstable();
+            let (after, before) = (borders.iter().filter(|at| **at > turn), borders.iter().filter(|at| **at < turn));
+            prop_assert_eq!(first_after(&borders, turn), after.min().copied());
+            prop_assert_eq!(last_before(&borders, turn), before.max().copied());
+            let quiet = borders.iter().all(|at| at + DISTANCE <= turn || *at >= turn + WINDOW_TURNS);
+            prop_assert_eq!(is_quiet(turn, &borders), quiet);
+        }
+    }
 }
