@@ -90,20 +90,10 @@ impl ProbeSources {
     }
 }
 
-/// Commands that failed, each with its messages. What a successful command printed is not a message to ask for, nor is an
-/// exit code alone.
+/// Commands that failed, each with its messages. What a successful command printed is not a message to ask for.
 fn failures(notes: &SessionNotes) -> Vec<(String, Vec<String>)> {
-    let failed = notes.failures.iter().filter(|failure| !failure.has_succeeded).map(|failure| {
-        let lines: Vec<String> = failure.lines.iter().filter(|line| !is_exit_code(line)).cloned().collect();
-        (failure.command.clone(), lines)
-    });
-    failed.collect()
-}
-
-/// Whether a line has nothing but the exit code of a command.
-fn is_exit_code(line: &str) -> bool {
-    let words = line.trim_matches(|c: char| !c.is_alphabetic()).to_lowercase();
-    ["exit code", "command exited with code", "process exited with code"].contains(&words.as_str())
+    let failed = notes.failures.iter().filter(|failure| !failure.has_succeeded);
+    failed.map(|failure| (failure.command.clone(), failure.lines.clone())).collect()
 }
 
 /// What the person wrote, without prompts that programs write in the person's name and texts so long that they were

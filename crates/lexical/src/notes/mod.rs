@@ -205,6 +205,37 @@ mod tests {
         ");
     }
 
+    /// The lines that are noted of a command with this result.
+    fn noted(command: &str, result: &str) -> Option<NotedFailure> {
+        let mut call = Message::text(Role::Assistant, "");
+        call.tool_calls.push(ToolCall::new("c", "exec_command", json!({"command": command}).to_string()));
+        SessionNotes::from_messages(&[call, Message::result("c", result)]).failures.pop()
+    }
+
+    #[test]
+    fn a_failed_command_is_noted_with_what_it_printed_and_not_with_what_its_agent_added() {
+        let head =
+            "Chunk ID: a1b2c3\nWall time: 0.1 seconds\nProcess exited with code 2\nOriginal token count: 9\nOutput:\n";
+        let error = "src/a.ts(7,5): error TS2353: no such property";
+        for result in [
+            format!("{head}{error}\n"),
+            format!("{error}\n\nCommand exited with code 1"),
+            format!("<returncode>1</returncode>\n<output>\n{error}\n</output>"),
+            format!("Output:\n{error}\nError: (none)\nExit Code: 1\nSignal: 0\nProcess Group PGID: 40211"),
+        ] {
+            assert_eq!(
+                noted("npx tsc", &result).map(|failure| failure.lines),
+                Some(vec![error.to_owned()]),
+                "{result}"
+            );
+        }
+        for silent in [head, "(no output)\n\nCommand exited with code 1", "Exit code 1"] {
+            assert_eq!(noted("grep -q retry src/a.ts", silent), None, "{silent}");
+        }
+        let log = noted("git log", "fatal: it was 1\nrun 412: exit code 0 after 9s").expect("a failure");
+        assert!(!log.has_succeeded, "the code is another command's");
+    }
+
     #[test]
     fn nothing_to_note_is_an_empty_text() {
         assert_eq!(notes(&[Message::text(Role::User, "hello")], DEFAULT_TOKENS), "");

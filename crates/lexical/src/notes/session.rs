@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::rules;
 use base::text::shortened;
-use sessions::observe::recorded_exit_code;
-use sessions::transcript::{FileAction, Message, Role, ToolCall, file_operation, shell_operations};
+use sessions::transcript::{
+    FileAction, Message, Role, ToolCall, file_operation, recorded_exit_code, shell_operations, stated_exit_code,
+};
 
 /// All extracted facts, in the order of the transcript.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -171,7 +172,7 @@ impl SessionNotes {
                 || call.function.name.contains("search")
         });
         let text = readable(content);
-        let code = exit_code(&text, content);
+        let code = recorded_exit_code(content).or_else(|| recorded_exit_code(&text));
         let has_failed = code.is_some_and(|code| code != 0);
         if is_read && !has_failed {
             return;
@@ -185,8 +186,7 @@ impl SessionNotes {
         // The folder says little: the command comes after it.
         let run = line.strip_prefix("cd ").and_then(|rest| rest.split_once("&& ")).map_or(line, |(_, run)| run);
         let command = shortened(run.trim(), COMMAND);
-        let has_succeeded = code.map_or_else(|| recorded_exit_code(content) == Some("0"), |code| code == 0);
-        let failure = NotedFailure { command, lines, has_succeeded };
+        let failure = NotedFailure { command, lines, has_succeeded: code == Some(0) };
         self.failures.retain(|known| known.lines != failure.lines);
         self.failures.push(failure);
     }
@@ -291,15 +291,6 @@ pub fn readable(content: &str) -> std::borrow::Cow<'_, str> {
     if parts.is_empty() { content.into() } else { parts.join("\n").into() }
 }
 
-fn exit_code(text: &str, content: &str) -> Option<i64> {
-    let marked = text.lines().rev().take(2).find_map(|line| {
-        let line = line.trim().trim_matches(['[', ']']);
-        let rest = line.strip_prefix("exit code").or_else(|| line.strip_prefix("Exit code"))?;
-        rest.trim_matches([':', ' ', ']']).parse().ok()
-    });
-    marked.or_else(|| serde_json::from_str::<Value>(content).ok()?.get("exit_code")?.as_i64())
-}
-
 /// The lines of a result that say what went wrong: the newest error lines or, if the command failed without any, the newest
 /// lines that mention trouble, else the last line.
 fn error_lines(text: &str, has_failed: bool) -> Vec<String> {
@@ -308,7 +299,7 @@ fn error_lines(text: &str, has_failed: bool) -> Vec<String> {
         lines = newest_lines(text, rules::mentions_trouble);
     }
     if lines.is_empty() && has_failed {
-        let last = text.lines().rev().find(|line| says_something(line) && !line.starts_with("[exit code"));
+        let last = text.lines().rev().find(|line| says_something(line) && !is_frame(line));
         lines.extend(last.map(|line| clipped(line.trim())));
     }
     lines
@@ -318,12 +309,25 @@ fn error_lines(text: &str, has_failed: bool) -> Vec<String> {
 fn newest_lines(text: &str, rule: fn(&str) -> bool) -> Vec<String> {
     const KEPT: usize = 3;
     let mut lines: Vec<String> = Vec::new();
-    for line in text.lines().filter(|line| rule(line) && says_something(line) && line.len() < 1000) {
+    let picked = text.lines().filter(|line| rule(line) && says_something(line) && line.len() < 1000);
+    for line in picked.filter(|line| stated_exit_code(line).is_none()) {
         push_new(&mut lines, clipped(line.trim()));
     }
     let surplus = lines.len().saturating_sub(KEPT);
     lines.drain(..surplus);
     lines
+}
+
+/// Whether an agent put a line around the output of a command, such as `Wall time: 2 seconds` or `(no output)`.
+fn is_frame(line: &str) -> bool {
+    const LABELS: [&str; 6] = [
+        "Chunk ID: ", "Wall time: ", "Original token count: ", "Signal: ", "Background PIDs: ", "Process Group PGID: ",
+    ];
+    const BRACKETS: [(char, char); 3] = [('(', ')'), ('[', ']'), ('<', '>')];
+    let line = line.trim();
+    LABELS.iter().any(|label| line.starts_with(label))
+        || BRACKETS.iter().any(|(open, close)| line.starts_with(*open) && line.ends_with(*close))
+        || stated_exit_code(line).is_some()
 }
 
 /// Whether a line is more than a mark, a bare number, or the report that there is no error (`Error: (none)`).

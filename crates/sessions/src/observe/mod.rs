@@ -19,7 +19,6 @@ mod window;
 
 pub use combine::{ControlCoverage, ObservedSession, SessionObservation, combine};
 pub use difference::{LocalDifference, RateDifference, SESSIONS_FOR_INTERVAL, SideDifference, local_difference};
-pub use errors::recorded_exit_code;
 pub use fetched::ReferenceUses;
 pub use reasons::{NotCounted, SessionNote};
 pub use session::{ObservedCompaction, SessionFindings, observe};

@@ -7,6 +7,7 @@
 mod conventions;
 mod characters;
 mod edits;
+mod exit_code;
 mod fixture;
 mod fold;
 mod mapped_fold;
@@ -17,6 +18,7 @@ mod typography;
 pub use base::message::{CallKind, Function, Message, Role, ToolCall};
 pub use base::tokens::{count_tokens, estimate_tokens};
 pub use characters::{is_unspaced, is_word, numeral, value_of_numeral};
+pub use exit_code::{recorded_exit_code, stated_exit_code};
 pub use fixture::{
     CUT_MARK, Fixture, ParsedFixture, Point, ends_of_spans, is_boundary, points_at_shares, tool_schemas,
 };

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::content::{arguments, content_of, str_at, str_of, text_of};
 use super::super::draft::ConversationDraft;
-use crate::transcript::{Role, ToolCall};
+use crate::transcript::{Role, ToolCall, recorded_exit_code};
 
 pub(super) fn read_event(event: &Value, draft: &mut ConversationDraft) {
     match str_of(event, "kind") {
@@ -46,7 +46,7 @@ pub(super) fn read_event(event: &Value, draft: &mut ConversationDraft) {
 
 /// The output of a command with its exit code, which the model is told and the log keeps apart.
 pub(super) fn with_exit_code(output: String, code: Option<i64>) -> String {
-    match code.filter(|code| *code > 0 && !output.contains(&format!("exit code {code}"))) {
+    match code.filter(|code| *code > 0 && recorded_exit_code(&output) != Some(*code)) {
         Some(code) => format!("{output}\n[Command finished with exit code {code}]"),
         None => output,
     }

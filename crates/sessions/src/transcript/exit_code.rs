@@ -1,0 +1,103 @@
+//! The exit code of a command, as agents write it into its result.
+
+use serde_json::Value;
+
+use base::lazy_patterns;
+use base::text::pattern;
+
+lazy_patterns! {
+    STATEMENT = pattern(
+        r"(?i)^[\[<]?(?:(?:ELIFECYCLE\]?\s+|error )?(?:the )?(?:command|process) (?:completed|finished|exited|failed) with (?:exit )?code|exited with exit code|exit code:?|returncode>|exit_code>)\s*(-?\d+)(?:[\].>]*|</(?:returncode|exit_code)>|\. CTRL.*)$",
+    );
+
+    FIELD = pattern(r#""exit_code"\s*:\s*(-?\d+)"#);
+}
+
+/// Lines at the beginning and at the end of a result among which agents write the exit code.
+const FIRST: usize = 4;
+const LAST: usize = 6;
+/// Bytes at the ends of a JSON object that was cut, likewise.
+const ENDS: usize = 400;
+
+/// The exit code that a result records; `None` if it records none. Agents write it on a line of its own or into a field: a
+/// code in the midst of a line is one that the program speaks of.
+pub fn recorded_exit_code(result: &str) -> Option<i64> {
+    let lines = result.lines().filter(|line| !line.trim().is_empty());
+    let mut ends = lines.clone().take(FIRST).chain(lines.rev().take(LAST));
+    ends.find_map(stated_exit_code).or_else(|| code_in_json(result.trim()))
+}
+
+/// The exit code that a line states; `None` if the line says anything else.
+pub fn stated_exit_code(line: &str) -> Option<i64> {
+    /// Bytes of the longest statement.
+    const LONGEST: usize = 100;
+    let line = Some(line.trim()).filter(|line| line.len() <= LONGEST)?;
+    STATEMENT.captures(line)?.get(1)?.as_str().parse().ok()
+}
+
+fn code_in_json(text: &str) -> Option<i64> {
+    if !text.starts_with('{') {
+        return None;
+    }
+    if let Ok(value) = serde_json::from_str::<Value>(text) {
+        return ["/exit_code", "/metadata/exit_code"].into_iter().find_map(|at| value.pointer(at)?.as_i64());
+    }
+    let (head, tail) = (text.floor_char_boundary(ENDS), text.floor_char_boundary(text.len().saturating_sub(ENDS)));
+    let ends = [text.get(..head), text.get(tail..)];
+    ends.into_iter().flatten().find_map(|end| FIELD.captures(end)?.get(1)?.as_str().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_exit_codes_of_all_agents_are_read() {
+        let cut = format!(r#"{{"output":"{}... cut ...","exit_code":-1,"error":"it waits"#, "x ".repeat(400));
+        for (result, code) in [
+            ("Exit code 1\nerror[E0308]: mismatched types at 12", 1),
+            ("Exit code: 101\nWall time: 1.2 seconds\nOutput:\nerror: it failed", 101),
+            ("Chunk ID: a\nWall time: 1 seconds\nProcess exited with code 2\nOutput:\nerror", 2),
+            ("error: it failed\n\nCommand exited with code 1", 1),
+            ("Output: (empty)\nError: (none)\nExit Code: 0\nSignal: 0\nBackground PIDs: (none)", 0),
+            ("<returncode>2</returncode>\n<output>\n</output>", 2),
+            ("<status>completed</status>\n\n<exit_code>3</exit_code>\n\n<stdout>\nx\n</stdout>", 3),
+            ("3 files\n<exited with exit code 0>", 0),
+            ("x\n[The command completed with exit code 130. CTRL+C was sent.]\n[Current working directory: /p]", 130),
+            ("no\n[Command finished with exit code 4]", 4),
+            ("{1: 2}\n0\n[exit code 1]", 1),
+            ("Found 1 error.\n\u{2009}ELIFECYCLE\u{2009} Command failed with exit code 1.", 1),
+            ("Exit code: -1073741510\nOutput:\n", -1073741510),
+            (r#"{"output":"error[E]: mismatched types","metadata":{"exit_code":1}}"#, 1),
+            (r#"{"output": "done", "exit_code": 0, "error": null}"#, 0),
+            (cut.as_str(), -1),
+        ] {
+            assert_eq!(recorded_exit_code(result), Some(code), "{result}");
+        }
+    }
+
+    #[test]
+    fn a_code_that_the_program_speaks_of_is_not_its_own() {
+        let long = format!("{}Exit code 1\n{}", "a line\n".repeat(9), "a line\n".repeat(9));
+        for result in [
+            "run 412: exit code 30 after 9s",
+            "#!/bin/sh\n# exit code 1 if there is none",
+            "##[error]Process completed with exit code 1.",
+            "Exit Code: (none)",
+            r#"{"output": "it says \"exit_code\": 1"}"#,
+            "done",
+            "",
+            long.as_str(),
+        ] {
+            assert_eq!(recorded_exit_code(result), None, "{result}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_result_panics(result in "(\\{\"exit_code\": ?)?\\PC{0,60}(exit code )?[0-9-]{0,30}") {
+            let _ = recorded_exit_code(&result);
+        }
+    }
+}
