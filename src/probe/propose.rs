@@ -317,11 +317,17 @@ mod tests {
             ran("b", "gh pr create --fill", "Process exited with code 0\nOutput:\nerror: Module not found \"or.js\""),
             ran("c", "git check-ignore -v .entire", "Exit code 1"),
             ran("d", "pytest -q tests", "Exit code 2\nImportError: cannot import name 'retry'"),
+            ran(
+                "e",
+                "cargo test | tail -2",
+                "Exit code: 0\nthread 'a' panicked at a.rs:3\ntest result: FAILED. 1 failed",
+            ),
         ];
         let candidates = propose_candidates(&ProbeSources::from_messages(&span.concat()), Locale::En);
         let recall = candidates.iter().filter(|candidate| candidate.kind == ProbeType::Recall);
         let asked: Vec<&str> = recall.map(|candidate| candidate.question.as_str()).collect();
-        assert_eq!(asked, ["With which exact error message did `pytest -q tests` fail?"]);
+        let commands = ["cargo test | tail -2", "pytest -q tests"];
+        assert_eq!(asked, commands.map(|command| format!("With which exact error message did `{command}` fail?")));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use super::piped_tests::hides_failed_tests;
 use super::rules;
 use base::text::shortened;
 use sessions::transcript::{
@@ -172,7 +173,7 @@ impl SessionNotes {
                 || call.function.name.contains("search")
         });
         let text = readable(content);
-        let code = recorded_exit_code(content).or_else(|| recorded_exit_code(&text));
+        let code = exit_code(command_of(&arguments), content, &text);
         let has_failed = code.is_some_and(|code| code != 0);
         if is_read && !has_failed {
             return;
@@ -289,6 +290,13 @@ pub fn readable(content: &str) -> std::borrow::Cow<'_, str> {
     let parts: Vec<&str> =
         ["output", "stdout", "stderr", "error"].into_iter().filter_map(|key| object.get(key)?.as_str()).collect();
     if parts.is_empty() { content.into() } else { parts.join("\n").into() }
+}
+
+/// The exit code that a result records, unless it is that of a pipe behind which tests failed.
+fn exit_code(command: Option<&str>, content: &str, text: &str) -> Option<i64> {
+    let code = recorded_exit_code(content).or_else(|| recorded_exit_code(text))?;
+    let is_hiding = code == 0 && command.is_some_and(|command| hides_failed_tests(command, text));
+    (!is_hiding).then_some(code)
 }
 
 /// The lines of a result that say what went wrong: the newest error lines or, if the command failed without any, the newest

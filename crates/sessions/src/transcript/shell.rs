@@ -1,5 +1,8 @@
 //! Reads file operations off shell command lines, where they are evident.
 
+use std::iter::Peekable;
+use std::str::Chars;
+
 use super::span::{FileAction, FileOperation};
 
 /// The evident file operations of a command line, in order.
@@ -181,6 +184,10 @@ fn words_of(line: &str, heredoc: &mut Option<String>) -> Vec<ShellCommand> {
                 splitter.add_rest(&words_of(parts.next().unwrap_or(""), &mut None));
                 break;
             }
+            (None, '>') if joins_streams(&chars) => {
+                chars.nth(1);
+                splitter.end_stream();
+            }
             (None, '>') => splitter.redirect(chars.next_if_eq(&'>').is_some()),
             (None, c) if c.is_whitespace() => splitter.end_word(),
             (None, c) => splitter.word.push(c),
@@ -188,6 +195,12 @@ fn words_of(line: &str, heredoc: &mut Option<String>) -> Vec<ShellCommand> {
     }
     splitter.end_command();
     splitter.commands
+}
+
+/// Whether `>` is that of `2>&1` or `>&2`: it names no file, and ends no command.
+fn joins_streams(rest: &Peekable<Chars<'_>>) -> bool {
+    let mut rest = rest.clone();
+    rest.next() == Some('&') && rest.next().is_some_and(|c| c.is_ascii_digit() || c == '-')
 }
 
 #[derive(Default)]
@@ -212,13 +225,18 @@ impl Splitter {
         self.commands.push(ShellCommand { folder: String::new(), words, is_piped });
     }
 
-    /// Adds `>` or `>>`. Where standard error goes is of no interest.
-    fn redirect(&mut self, append: bool) {
-        let is_stderr = self.word == "2";
-        if is_stderr || self.word == "1" {
+    /// Ends the word before `>`. The number of a stream is none.
+    fn end_stream(&mut self) {
+        if matches!(self.word.as_str(), "1" | "2") {
             self.word.clear();
         }
         self.end_word();
+    }
+
+    /// Adds `>` or `>>`. Where standard error goes is of no interest.
+    fn redirect(&mut self, append: bool) {
+        let is_stderr = self.word == "2";
+        self.end_stream();
         let sign = if append { ">>" } else { ">" };
         self.words.push(if is_stderr { "2>".to_owned() } else { sign.to_owned() });
     }
@@ -267,6 +285,14 @@ mod tests {
     fn words_that_are_not_files_are_left_out() {
         assert!(of("make 2>/dev/null >/dev/null; ls *.py; echo 'a > b.txt'; cat $FILE; pytest -q 2>&1").is_empty());
         assert!(of("curl -s http://127.0.0.1:8080/a.html").is_empty());
+    }
+
+    #[test]
+    fn streams_that_are_joined_end_no_command() {
+        let commands = shell_commands("make -s 2>&1 | tail -5 >&2 && echo x 2>&1 >a.log");
+        let words: Vec<String> = commands.iter().map(|command| command.words.join(" ")).collect();
+        assert_eq!(words, ["make -s", "tail -5", "echo x > a.log"]);
+        assert_eq!(commands.iter().map(|command| command.is_piped).collect::<Vec<_>>(), [false, true, false]);
     }
 
     proptest! {
