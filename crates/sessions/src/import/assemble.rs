@@ -1,7 +1,5 @@
 //! Makes a fixture of a conversation: scrubbed, named, with compression points and notes on how it was made.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 use super::conversation::{Conversation, RepairKind};
@@ -128,8 +126,8 @@ pub fn assemble(
 }
 
 fn notes_of(conversation: &Conversation, format: Format) -> Value {
-    let dropped: BTreeMap<String, usize> =
-        conversation.dropped.iter().map(|(why, count)| (why.to_string(), *count)).collect();
+    // A reason may name a word of the log, and only values are scrubbed, not keys.
+    let dropped: Vec<String> = conversation.dropped.iter().map(|(why, count)| format!("{why}: {count}")).collect();
     let mut notes = Map::new();
     notes.insert("source".to_owned(), json!(format!("a log of {format}")));
     if !dropped.is_empty() {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::conversation::DropReason;
 use super::draft::ConversationDraft;
-use crate::transcript::{Role, ToolCall};
+use crate::transcript::{Role, ToolCall, recorded_exit_code};
 use base::units::Tokens;
 
 /// The string under `key`; empty if there is none.
@@ -38,9 +38,10 @@ pub(super) fn number_at(value: &Value, pointer: &str) -> Option<u64> {
     value.pointer(pointer)?.as_u64()
 }
 
-/// The count of tokens at a JSON pointer.
+/// The count of tokens at a JSON pointer. What no request can have is no count: sums of counts must not overflow.
 pub(super) fn tokens_at(value: &Value, pointer: &str) -> Option<Tokens> {
-    number_at(value, pointer).map(Tokens)
+    const MOST: u64 = 1 << 40;
+    number_at(value, pointer).filter(|tokens| *tokens <= MOST).map(Tokens)
 }
 
 /// A string as it is, anything else as JSON.
@@ -66,6 +67,14 @@ pub(super) fn is_true(value: &Value, key: &str) -> bool {
 /// The `content` of a message as text.
 pub(super) fn content_of(message: &Value, draft: &mut ConversationDraft) -> String {
     text_of(message.get("content").unwrap_or(&Value::Null), draft)
+}
+
+/// The text of a result that the log flags as an error. A message has no flag, so the text has to say it.
+pub(super) fn failed_result(text: String) -> String {
+    const MARKS: [&str; 5] = ["Error", "error:", "ERROR:", "<tool_use_error>", "[An error occurred"];
+    let is_marked = MARKS.iter().any(|mark| text.trim_start().starts_with(mark))
+        || recorded_exit_code(&text).is_some_and(|code| code != 0);
+    if is_marked { text } else { format!("Error: {text}") }
 }
 
 /// Adds a message with the content of `message` as plain text.
@@ -196,6 +205,12 @@ fn openai_call(call: &Value, draft: &mut ConversationDraft) -> ToolCall {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_no_request_can_have_is_no_count_of_tokens() {
+        let usage = json!({"input": u64::MAX, "output": 12});
+        assert_eq!((tokens_at(&usage, "/input"), tokens_at(&usage, "/output")), (None, Some(Tokens(12))));
+    }
 
     #[test]
     fn images_become_placeholders_and_reasoning_is_left_out() {

@@ -114,7 +114,15 @@ impl ConversationDraft {
         self.steps.push(ModelStep { model: self.model.clone(), time, usage });
     }
 
-    /// The same, where a log counts the request of the message `key` with each piece of it: the last count is used.
+    /// Notes that the newest request asked for the summary of a compaction here: only the next one comes after it.
+    pub(super) fn note_request_of_compaction(&mut self) {
+        let here = self.entries.len();
+        if let Some(last) = self.recorded.last_mut().filter(|last| last.message == here) {
+            (last.step, last.tokens_after) = (self.steps.len(), None);
+        }
+    }
+
+    /// Counts the tokens of a request where a log counts them with each piece of the message `key`: the last count is used.
     pub(super) fn count_request_of(&mut self, key: &str, usage: Usage, time: Option<Timestamp>) {
         if let Some(step) = self.step_keys.get(key).and_then(|at| self.steps.get_mut(*at)) {
             step.usage = usage;

@@ -1,6 +1,6 @@
 //! Finds the logs in a folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::conversation::ImportIssue;
@@ -83,10 +83,9 @@ fn gather_logs(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<Im
             logs.push(Log::Events { folder: folder.clone(), files });
         }
     }
-    let sessions: Vec<PathBuf> = logs.iter().filter_map(|log| log.path().parent().map(Path::to_owned)).collect();
+    let sessions: BTreeSet<PathBuf> = logs.iter().filter_map(|log| log.path().parent().map(Path::to_owned)).collect();
     for (folder, files) in folders {
-        let is_cache =
-            folder.ends_with("event_cache") && folder.parent().is_some_and(|p| sessions.iter().any(|s| s == p));
+        let is_cache = folder.ends_with("event_cache") && folder.parent().is_some_and(|p| sessions.contains(p));
         for file in files {
             let is_state = file.ends_with("base_state.json") && sessions.contains(&folder);
             if is_cache || is_state {

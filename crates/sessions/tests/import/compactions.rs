@@ -175,3 +175,49 @@ fn a_row_that_the_user_of_hermes_took_back_is_left_out_and_no_compaction() {
     assert_eq!(conversation.dropped.get(&DropReason::AbandonedBranch), Some(&1));
     assert_eq!(conversation.recorded.len(), 1);
 }
+
+#[test]
+fn the_request_of_a_compaction_of_opencode_comes_before_it() {
+    let reply = |input: u64, read: u64, text: &str, summary: bool| {
+        let tokens = json!({"input": input, "output": 5, "reasoning": 0, "cache": {"read": read, "write": 0}});
+        let info = json!({"role": "assistant", "modelID": "m", "tokens": tokens, "summary": summary});
+        json!({"info": info, "parts": [{"type": "text", "text": text}]})
+    };
+    let messages = [
+        json!({"info": {"role": "user"}, "parts": [{"type": "text", "text": "look"}]}),
+        reply(900, 100, "one", false),
+        json!({"info": {"role": "user"}, "parts": [{"type": "compaction", "auto": true}]}),
+        reply(50, 1000, "S", true),
+        reply(200, 100, "two", false),
+    ];
+    let conversation = read("opencode.json", &json!({"info": {"id": "s"}, "messages": messages}).to_string());
+    let compaction = &conversation.recorded[0];
+    assert_eq!(conversation.steps.len(), 3, "the request was billed");
+    assert_eq!((compaction.message, compaction.step, compaction.tokens_after), (2, 2, Some(300)));
+    assert_eq!(compaction.summary.as_deref(), Some("S"));
+}
+
+#[test]
+fn what_a_compaction_of_claude_code_preserved_may_be_named_by_its_ends() {
+    let said = |uuid: &str, parent: Value, role: &str| {
+        let message = json!({"role": role, "id": uuid, "content": [{"type": "text", "text": format!("text {uuid}")}]});
+        json!({"type": role, "uuid": uuid, "parentUuid": parent, "sessionId": "s", "message": message})
+    };
+    let boundary = |segment: Value| {
+        let metadata = json!({"preTokens": 9, "preservedSegment": segment});
+        json!({"type": "system", "subtype": "compact_boundary", "uuid": "e", "parentUuid": null, "logicalParentUuid": "d",
+               "sessionId": "s", "compactMetadata": metadata})
+    };
+    for (head, expected) in [("c", vec!["text c", "text d"]), ("lost", vec![])] {
+        let records = [
+            said("a", Value::Null, "user"),
+            said("b", json!("a"), "assistant"),
+            said("c", json!("b"), "user"),
+            said("d", json!("c"), "assistant"),
+            boundary(json!({"headUuid": head, "tailUuid": "d"})),
+            said("f", json!("e"), "user"),
+        ];
+        let conversation = read("claude.jsonl", &records.map(|record| record.to_string()).join("\n"));
+        assert_eq!(kept(&conversation, 0), expected);
+    }
+}

@@ -96,6 +96,38 @@ fn calls_and_results_in_rarer_shapes_are_kept() {
 }
 
 #[test]
+fn a_result_that_the_log_flags_as_an_error_says_so() {
+    let claude = r#"{"type":"assistant","uuid":"a","parentUuid":null,"sessionId":"s","message":{"id":"m","role":"assistant","content":[
+        {"type":"tool_use","id":"c1","name":"Edit","input":{}},{"type":"tool_use","id":"c2","name":"Bash","input":{}}]}}
+        {"type":"user","uuid":"b","parentUuid":"a","sessionId":"s","message":{"role":"user","content":[
+        {"type":"tool_result","tool_use_id":"c1","content":"refused","is_error":true},
+        {"type":"tool_result","tool_use_id":"c2","content":"Exit code 1\nrefused","is_error":true}]}}"#;
+    let claude = claude.replace("[\n", "[").replace(",\n", ",");
+    let pi = r#"{"type":"session","version":3,"id":"s","timestamp":"t","cwd":"/"}
+        {"type":"message","id":"a","parentId":null,"message":{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"bash","arguments":{}}]}}
+        {"type":"message","id":"b","parentId":"a","message":{"role":"toolResult","toolCallId":"c1","content":[{"type":"text","text":"refused"}],"isError":true}}"#;
+    let opencode = r#"{"info": {"id": "s"}, "messages": [{"info": {"role": "assistant"}, "parts": [
+        {"type": "tool", "tool": "edit", "callID": "c1", "state": {"status": "error", "input": {}, "error": "refused"}}]}]}"#;
+    let gemini = r#"{"sessionId": "s", "projectHash": "p", "messages": [{"id": "m", "type": "gemini", "content": "", "toolCalls": [
+        {"id": "c1", "name": "replace", "args": {}, "status": "error",
+         "result": [{"functionResponse": {"response": {"error": "refused"}}}]}]}]}"#;
+    for (name, log) in [("a.jsonl", claude.as_str()), ("b.jsonl", pi), ("c.json", opencode), ("d.json", gemini)] {
+        let text = read(name, log, None);
+        assert!(text.contains("tool c1: \"Error: refused\""), "{text}");
+    }
+    let text = read("a.jsonl", &claude, None);
+    assert!(text.contains(r#"tool c2: "Exit code 1\nrefused""#), "the code is mark enough: {text}");
+}
+
+#[test]
+fn the_reply_to_a_logged_request_of_the_responses_api_is_read() {
+    let body = r#"{"model": "m", "input": [{"role": "user", "content": "hi"}], "response": {"output": [
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ho"}]}]}}"#;
+    let text = read("body.json", body, None);
+    assert!(text.contains("assistant: \"ho\""), "{text}");
+}
+
+#[test]
 fn a_message_that_repeats_a_compacted_one_of_hermes_is_new() {
     let row = |role: &str, content: &str, compacted: u8, more: &str| {
         format!(r#"{{"role": "{role}", "content": "{content}", "compacted": {compacted}{more}}}"#)

@@ -42,6 +42,19 @@ fn the_schemas_of_tools_are_scrubbed_and_audited() {
 }
 
 #[test]
+fn a_handle_in_the_name_of_a_tool_is_replaced_in_its_calls_too() {
+    let mut call = Message::text(Role::Assistant, "");
+    call.tool_calls.push(ToolCall::new("1", "mcp__jdoe_notes__find", "{}"));
+    let mut fixture = fixture(vec![Message::text(Role::User, "go"), call, Message::result("1", "x")]);
+    let function = serde_json::json!({"name": "mcp__jdoe_notes__find", "description": "", "parameters": {}});
+    fixture.tools = vec![serde_json::json!({"type": "function", "function": function})];
+    scrub(&mut fixture, &ScrubSettings { handles: vec!["jdoe".into()], facts: Vec::new() });
+    let name = "mcp__user_notes__find";
+    assert_eq!(fixture.tools[0]["function"]["name"], name);
+    assert_eq!(fixture.messages[1].tool_calls[0].function.name, name);
+}
+
+#[test]
 fn the_name_of_the_model_is_scrubbed_and_audited() {
     let mut fixture = fixture(vec![Message::text(Role::User, "go")]);
     fixture.model = "/home/jdoe/models/qwen3-8b.gguf".to_owned();

@@ -54,12 +54,24 @@ impl ClaudeSession {
         if self.tree.is_empty() && !uuid.is_empty() && parents.iter().any(|parent| !parent.is_empty()) {
             self.main.begins_midway = true;
         }
-        for kept in list_at(record, "/compactMetadata/preservedMessages/uuids").iter().filter_map(Value::as_str) {
-            self.main.keep_entries(self.tree.entries_of(kept));
-        }
+        self.keep_preserved(record);
         let parent = parents.into_iter().find(|parent| !parent.is_empty()).and_then(|parent| self.tree.find(parent));
         let is_reply = str_of(record, "type") == "assistant";
         self.tree.add(uuid, Node { parent, is_prompt, is_reply, entries: from..self.main.len() });
+    }
+
+    /// Notes the messages that a compaction left as they are: a list of records or, in older versions, the first and the
+    /// last of them.
+    fn keep_preserved(&mut self, record: &Value) {
+        let listed = list_at(record, "/compactMetadata/preservedMessages/uuids");
+        for kept in listed.iter().filter_map(Value::as_str) {
+            self.main.keep_entries(self.tree.entries_of(kept));
+        }
+        let ends = ["/compactMetadata/preservedSegment/headUuid", "/compactMetadata/preservedSegment/tailUuid"];
+        let [head, tail] = ends.map(|end| str_at(record, end));
+        if listed.is_empty() && self.tree.find(head).is_some() && self.tree.find(tail).is_some() {
+            self.main.keep_entries(self.tree.entries_of(head).start..self.tree.entries_of(tail).end);
+        }
     }
 
     fn side_record(&mut self, record: &Value) {
@@ -158,8 +170,10 @@ fn count_requests(usage: &Value, id: &str, time: Option<Timestamp>, draft: &mut 
     match requests.as_slice() {
         [] | [_] => draft.count_request_of(id, usage_of(usage), time),
         several => {
+            // The first has the key of the message: an earlier record may have counted it without the others.
             for (number, request) in several.iter().enumerate() {
-                draft.count_request_of(&format!("{id} {number}"), usage_of(request), time);
+                let key = if number == 0 { id.to_owned() } else { format!("{id} {number}") };
+                draft.count_request_of(&key, usage_of(request), time);
             }
         }
     }

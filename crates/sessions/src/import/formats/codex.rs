@@ -10,7 +10,7 @@ use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
 use crate::transcript::{Role, ToolCall};
-use base::units::{Tokens, Usage};
+use base::units::Usage;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
     let mut draft = ConversationDraft::new(records.stem());
@@ -121,12 +121,12 @@ impl CodexItems {
     /// Counts the tokens of the newest request. They are reported again when limits change; then their total is the
     /// same.
     fn count_tokens(&mut self, info: &Value, time: Option<Timestamp>, draft: &mut ConversationDraft) {
-        let Some(input) = number_at(info, "/last_token_usage/input_tokens") else { return };
-        self.context_tokens = Some(input).filter(|tokens| *tokens > 0);
+        let Some(input) = tokens_at(info, "/last_token_usage/input_tokens") else { return };
+        self.context_tokens = Some(input.0).filter(|tokens| *tokens > 0);
         let total = number_at(info, "/total_token_usage/total_tokens");
         if total.is_none() || total != self.session_tokens {
             let usage = Usage {
-                input: Some(Tokens(input)),
+                input: Some(input),
                 cached_input: tokens_at(info, "/last_token_usage/cached_input_tokens"),
                 output: tokens_at(info, "/last_token_usage/output_tokens"),
                 reasoning: tokens_at(info, "/last_token_usage/reasoning_output_tokens"),

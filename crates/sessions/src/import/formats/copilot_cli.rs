@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::content::{arguments, first_at, list_of, non_empty, number_at, str_at, str_of, text_of};
+use super::super::content::{
+    arguments, failed_result, first_at, list_of, non_empty, number_at, str_at, str_of, text_of,
+};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -48,8 +50,7 @@ fn read_event(record: &Value, draft: &mut ConversationDraft) {
                 content => content.to_owned(),
             };
             let has_failed = data.get("success").and_then(Value::as_bool) == Some(false);
-            let is_marked = !has_failed || text.starts_with("Error");
-            draft.add_result(str_of(data, "toolCallId"), if is_marked { text } else { format!("Error: {text}") });
+            draft.add_result(str_of(data, "toolCallId"), if has_failed { failed_result(text) } else { text });
         }
         "session.model_change" => {
             draft.set_model(str_of(data, "newModel"));

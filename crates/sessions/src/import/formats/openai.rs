@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, content_of, first_at, list_of, openai_calls, say_content, str_of};
+use super::super::content::{arguments, content_of, first_at, list_at, list_of, openai_calls, say_content, str_of};
 use super::super::conversation::DropReason;
 use super::super::detect::LogShape;
 use super::super::draft::ConversationDraft;
@@ -39,7 +39,8 @@ pub(super) fn read_body(body: &Value, name: String) -> ConversationDraft {
         draft.say(Role::System, instructions);
     }
     let mut items = CodexItems::default();
-    for item in list_of(body, "input") {
+    let lists = [list_of(body, "input"), list_at(body, "/response/output"), list_of(body, "output")];
+    for item in lists.into_iter().flatten() {
         items.read_item(item, &mut draft);
     }
     items.flush(&mut draft);

@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::content::{arguments, is_true, list_of, non_empty, placeholder, str_at, str_of, tokens_at};
+use super::super::content::{
+    arguments, failed_result, is_true, list_of, non_empty, placeholder, str_at, str_of, tokens_at,
+};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -32,6 +34,7 @@ fn read_message(message: &Value, draft: &mut ConversationDraft) {
         draft.count_request(usage_of(tokens), millisecond.and_then(|time| Timestamp::from_millisecond(time).ok()));
     }
     if is_true(info, "summary") {
+        draft.note_request_of_compaction();
         let texts: Vec<&str> = parts.iter().map(|part| str_of(part, "text")).filter(|text| !text.is_empty()).collect();
         return draft.add_summary(&texts.join("\n"));
     }
@@ -113,7 +116,7 @@ impl OpencodeTurn {
         self.calls.push(ToolCall::new(id.clone(), str_of(part, "tool"), arguments(part.pointer("/state/input"))));
         match str_at(part, "/state/status") {
             "completed" => self.results.push((id, str_at(part, "/state/output").to_owned())),
-            "error" => self.results.push((id, str_at(part, "/state/error").to_owned())),
+            "error" => self.results.push((id, failed_result(str_at(part, "/state/error").to_owned()))),
             _ => {}
         }
     }

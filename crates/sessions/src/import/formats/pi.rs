@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, content_of, first_at, is_true, list_of, non_empty, number_at, say_content, str_of, text_of, time_of,
-    tokens_at,
+    arguments, content_of, failed_result, first_at, is_true, list_of, non_empty, number_at, say_content, str_of,
+    text_of, time_of, tokens_at,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -123,6 +123,7 @@ fn read_message(message: &Value, time: Option<Timestamp>, draft: &mut Conversati
         "assistant" => read_assistant(message, time, draft),
         "toolResult" => {
             let text = content_of(message, draft);
+            let text = if is_true(message, "isError") { failed_result(text) } else { text };
             draft.add_result(str_of(message, "toolCallId"), text);
         }
         "bashExecution" if is_true(message, "excludeFromContext") => {

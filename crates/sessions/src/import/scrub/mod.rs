@@ -258,9 +258,13 @@ impl Scrubber {
     }
 
     fn pass(&mut self, fixture: &mut Fixture, settings: &ScrubSettings, report: &mut ScrubReport) {
+        let mut names: HashMap<String, String> = HashMap::new();
         for message in &mut fixture.messages {
             message.content = self.scrub_text(&message.content, report);
             for call in &mut message.tool_calls {
+                let name = std::mem::take(&mut call.function.name);
+                let scrubbed = names.entry(name).or_insert_with_key(|name| self.scrub_text(name, report));
+                call.function.name = scrubbed.clone();
                 call.function.arguments = self.scrub_text(&call.function.arguments, report);
             }
             for reference in recorded_mut(message) {
@@ -440,6 +444,8 @@ fn texts(fixture: &Fixture) -> Vec<&str> {
         texts.extend(message.tool_calls.iter().map(|call| call.function.arguments.as_str()));
         texts.extend(recorded(message));
     }
+    let calls = fixture.messages.iter().flat_map(|message| &message.tool_calls);
+    texts.extend(calls.map(|call| call.function.name.as_str()).collect::<BTreeSet<&str>>());
     let mut open: Vec<&Value> = fixture.tools.iter().chain([&fixture.notes]).collect();
     while let Some(value) = open.pop() {
         match value {
