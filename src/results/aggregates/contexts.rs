@@ -25,10 +25,8 @@ pub struct CompressionCost {
     /// The interval of these tokens for other sessions like these.
     pub tokens_ci95: Option<Interval>,
     /// 1 − tokens of a context / replaced tokens.
-    #[serde(default)]
     pub compression_ratio: Option<f64>,
     /// The share of the expected facts that occur in a context.
-    #[serde(default)]
     pub fact_survival: Option<f64>,
     /// The share of the replaced tokens that are user messages which a vendor keeps word for word; null for contexts
     /// that are not a vendor's.

@@ -42,8 +42,7 @@ pub struct ContextRow<T = Vec<ContextReference>> {
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub compressed: bool,
     /// The share of the expected facts that it has, the mean over the probes asked at its point; null if none of them
-    /// has literal facts, if the context cannot be read, and in results from before this was recorded.
-    #[serde(default)]
+    /// has literal facts, and if the context cannot be read.
     pub fact_survival: Option<f64>,
     /// The needed references; null if the session uses none after the point, or the context cannot be read.
     pub needed: Option<ContextNeeded>,
