@@ -10,7 +10,8 @@ const CLOSE: &str = "</think>";
 const QUOTES: [char; 9] = ['`', '"', '\'', '“', '”', '‘', '’', '「', '」'];
 
 /// The text after the reasoning, without white space around it; empty if there is only reasoning. An answer may mention
-/// the tags: after other words, both tags are text, and so is a closing tag in quotes or among the words of a line.
+/// the tags: after other words, both tags are text, and so is a closing tag in quotes, brackets or code marks, or among the
+/// words of a line.
 pub(crate) fn without_reasoning(text: &str) -> &str {
     let mut rest = text.trim();
     while let Some(reasoning) = rest.strip_prefix(OPEN) {
@@ -28,7 +29,22 @@ fn ends_reasoning(before: &str, after: &str) -> bool {
     let Some(last) = before.chars().next_back() else { return true };
     let is_quoted = QUOTES.contains(&last) && after.starts_with(QUOTES);
     let ends_line = after.is_empty() || after.starts_with(['\n', '\r']);
-    !is_quoted && (ends_line || last == '\n' || !last.is_whitespace())
+    let ends = ends_line || last == '\n' || !last.is_whitespace();
+    ends && !is_quoted && !is_mentioned_after(before)
+}
+
+/// Whether a tag after this text is only mentioned: it comes after an opening bracket or quote, or in code marks. A
+/// straight quote is an opening one if no word ends before it.
+fn is_mentioned_after(before: &str) -> bool {
+    const OPENING: [char; 8] = ['(', '[', '{', '“', '‘', '（', '「', '《'];
+    let mut back = before.chars().rev();
+    let opens = match (back.next(), back.next()) {
+        (Some('`' | '"' | '\''), previous) => {
+            previous.is_none_or(|c| c.is_whitespace() || OPENING.contains(&c) || "=,:\\，：".contains(c))
+        }
+        (last, _) => last.is_some_and(|last| OPENING.contains(&last)),
+    };
+    opens || before.chars().rev().take_while(|c| *c != '\n').filter(|c| *c == '`').count() % 2 == 1
 }
 
 #[cfg(test)]
@@ -46,6 +62,8 @@ mod tests {
             "hm.</think>4711",
             "I say \"4711\"</think>\n4711",
             "hm\n</think> 4711",
+            "it is `8081` (not 4711)</think>4711",
+            "it is `8081`</think>4711",
             "is `</think>` meant?\n</think>\n4711",
             "</think>\n\n4711",
             " 4711 \n",
@@ -68,6 +86,12 @@ mod tests {
             "The parser splits at `</think>`.",
             "It is '</think>'\nor nothing",
             "A closing </think> without its opening tag",
+            "It drops a lone closing tag (</think>) and what is before it.",
+            "- `rest.split_once(\"</think>\\n\")` is in chat.rs",
+            "It calls split_once(\"</think>\\n\") and trims.",
+            r#"{"evidence": "it names the tag \"</think>\" twice"}"#,
+            "The input `hm</think>4711` gives 4711",
+            "标签：“</think>”之后是回答",
         ] {
             assert_eq!(without_reasoning(text), text);
         }
