@@ -176,7 +176,7 @@ fn lines_without_a_result_are_submitted_again_and_others_fail() {
     }
 }
 
-/// What some of the lines of a vendor are that gives some replies late.
+/// The fate of a line at a vendor that gives some replies late.
 fn some_late(body: &Value, _: u8) -> Fate {
     if body.to_string().len().is_multiple_of(3) { Fate::Late } else { Fate::Sensible }
 }

@@ -174,6 +174,8 @@ fn words_of(line: &str, heredoc: &mut Option<String>) -> Vec<ShellCommand> {
             (None, '|') if splitter.word != ">" => {
                 splitter.end_command();
                 splitter.is_piped = chars.next_if_eq(&'|').is_none();
+                // `|&` pipes both streams.
+                chars.next_if_eq(&'&');
             }
             (None, ';' | '&') if splitter.word != ">" => splitter.end_command(),
             (None, '<') if chars.peek() == Some(&'<') => {
@@ -225,7 +227,7 @@ impl Splitter {
         self.commands.push(ShellCommand { folder: String::new(), words, is_piped });
     }
 
-    /// Ends the word before `>`. The number of a stream is none.
+    /// Ends the word before `>`. The number of a stream is not a word.
     fn end_stream(&mut self) {
         if matches!(self.word.as_str(), "1" | "2") {
             self.word.clear();
@@ -289,10 +291,11 @@ mod tests {
 
     #[test]
     fn streams_that_are_joined_end_no_command() {
-        let commands = shell_commands("make -s 2>&1 | tail -5 >&2 && echo x 2>&1 >a.log");
+        let commands = shell_commands("make -s 2>&1 | tail -5 >&2 && echo x 2>&1 >a.log; make |& head");
         let words: Vec<String> = commands.iter().map(|command| command.words.join(" ")).collect();
-        assert_eq!(words, ["make -s", "tail -5", "echo x > a.log"]);
-        assert_eq!(commands.iter().map(|command| command.is_piped).collect::<Vec<_>>(), [false, true, false]);
+        assert_eq!(words, ["make -s", "tail -5", "echo x > a.log", "make", "head"]);
+        let piped: Vec<bool> = commands.iter().map(|command| command.is_piped).collect();
+        assert_eq!(piped, [false, true, false, false, true]);
     }
 
     proptest! {
