@@ -207,7 +207,11 @@ impl Prepared {
         }
         let design = Design::from_pipeline(&pipeline);
         if let Some(baseline) = &request.baseline {
-            check_baseline(&pipeline, &design, baseline, &request.project.selection)?;
+            match check_baseline(&pipeline, &design, baseline, &request.project.selection) {
+                // A merge sends nothing, and its parts are paid for: it is published, and only its comparison is refused.
+                Err(EvaluationError::OtherBaseline(_)) if is_merge => {}
+                checked => checked?,
+            }
         }
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, request.replace)
             .map_err(|error| lock_failure(error, part.as_ref()))?;

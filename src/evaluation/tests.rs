@@ -83,6 +83,35 @@ fn parts_meet_in_a_folder_and_their_merge_asks_no_model() {
 }
 
 #[test]
+fn a_merge_that_cannot_be_compared_is_published_and_a_run_is_refused() {
+    let (folder, shared) = (project(), tempfile::tempdir().unwrap());
+    evaluate(request(&folder, "before"), &mut |_| {}).unwrap();
+    let path = folder.path().join("results/before/manifest.json");
+    let manifest = std::fs::read_to_string(&path).unwrap();
+    let edited = manifest.replace("\"judge_context\": true", "\"judge_context\": false");
+    assert_ne!(edited, manifest);
+    std::fs::write(&path, edited).unwrap();
+    let baseline = |request: Request| Request { baseline: Some(against("before")), ..request };
+    let refused = evaluate(baseline(request(&folder, "after")), &mut |_| {});
+    assert!(matches!(refused, Err(EvaluationError::OtherBaseline(_))) && !folder.path().join("results/after").exists());
+    let part_request = |part| Request { part: Some(part), remote: named_remote(&shared), ..request(&folder, "parts") };
+    for index in [1, 2] {
+        let number = PartNumber::new(index, 2).unwrap();
+        let part = PartRequest::Run(NumberedPart { number, engine: None, whole_limits: false });
+        evaluate(part_request(part), &mut |_| {}).unwrap();
+    }
+    let merge = PartRequest::Merge(std::num::NonZeroU32::new(2).unwrap());
+    let merged = evaluate(baseline(part_request(merge)), &mut |_| {}).unwrap();
+    assert!(matches!(merged.refused, Some(EvaluationError::Incomparable(_))) && merged.ending == Ending::Complete);
+    assert!(merged.folder().path().join("report.md").exists());
+}
+
+/// A baseline of these results.
+fn against(label: &str) -> Baseline {
+    Baseline { side: label.into(), only_common: false, until_decided: false, confirms: false, is_recorded: false }
+}
+
+#[test]
 fn a_part_whose_record_has_another_format_is_not_merged() {
     let (folder, shared) = (project(), tempfile::tempdir().unwrap());
     let part_request = |part| Request { part: Some(part), remote: named_remote(&shared), ..request(&folder, "parts") };
