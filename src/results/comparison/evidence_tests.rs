@@ -115,6 +115,20 @@ fn a_loss_that_depends_on_truncated_answers_is_named_if_the_baseline_has_fewer_o
     assert!(withheld.is_empty(), "both sides have as many: {withheld:?}");
 }
 
+#[test]
+fn a_difference_that_is_no_loss_with_all_answers_refuses_no_gate() {
+    let (worse, before) = (cut_off("a", &B, true), cut_off("b", &A, false));
+    let mut found = compare(side(&worse), side(&before), ComparisonScope::All, &NO_LINES).unwrap();
+    assert_eq!(truncated_losses(&found).len(), 1);
+    // As if it did not stand out, and were an improvement without the truncated answers.
+    let of_methods = found
+        .methods
+        .values_mut()
+        .flat_map(|compared| compared.overall.iter_mut().chain(compared.dimensions.values_mut()));
+    of_methods.chain(&mut found.primary).for_each(|judged| judged.p_adjusted = Some(0.2));
+    assert!(truncated_losses(&found).is_empty());
+}
+
 /// The edits of a method of a set against another one.
 fn edits_between(set: &ResultSet, judged: &str, baseline: &str) -> Vec<String> {
     let [judged, baseline] = [judged, baseline].map(|method| Side { set, method: Some(method) });

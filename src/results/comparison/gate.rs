@@ -7,6 +7,7 @@ use super::values::{Comparison, MethodComparison};
 use crate::results::result_set::level::OVERALL;
 use base::locale::word;
 use base::say;
+use stats::thresholds::ALPHA;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
 
 /// One thing that got worse.
@@ -115,9 +116,9 @@ pub fn truncated_losses(comparison: &Comparison) -> Vec<String> {
     let losses = comparison.methods.iter().filter_map(|(method, compared)| {
         let truncated = compared.differences.truncated;
         let (before, after) = truncated.before.zip(truncated.after).filter(|_| truncated.is_clearly_higher())?;
-        let own = score_tests(compared).find(|(_, judged)| is_loss(judged, NoEvidenceReason::Truncated));
+        let own = score_tests(compared).find(|(_, judged)| is_truncated_loss(judged));
         let own = own.map(|(what, judged)| (what.to_owned(), judged));
-        let mean = comparison.primary.as_ref().filter(|judged| is_loss(judged, NoEvidenceReason::Truncated));
+        let mean = comparison.primary.as_ref().filter(|judged| is_truncated_loss(judged));
         let tested = comparison.tested;
         let mean = mean.map(|judged| (say!("mean {OVERALL} of {tested} methods", "{tested} 个方法的平均 {OVERALL}"), judged));
         let (what, judged) = own.or(mean)?;
@@ -144,6 +145,12 @@ fn score_tests(compared: &MethodComparison) -> impl Iterator<Item = (&str, &Diff
 /// Whether a loss has no verdict for this reason.
 fn is_loss(judged: &DifferenceTest, reason: NoEvidenceReason) -> bool {
     judged.reason == Some(reason) && judged.difference < 0.0
+}
+
+/// Whether a test finds a loss with all answers and none without the truncated ones. A test that finds nothing with all
+/// answers and an improvement without these has the same reason.
+fn is_truncated_loss(judged: &DifferenceTest) -> bool {
+    is_loss(judged, NoEvidenceReason::Truncated) && judged.p_adjusted.is_some_and(|p| p <= ALPHA)
 }
 
 /// Constraints that contexts lost by literal rules, while no grades confirm it: no regressions, but worth a look.
