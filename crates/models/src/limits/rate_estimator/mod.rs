@@ -16,11 +16,15 @@
 mod history;
 mod pacer;
 mod phase;
+mod probing;
+mod start;
 
 use history::{Sent, SentRequests, Tally};
 pub(crate) use pacer::Seconds;
 use pacer::{Pacer, announced_rate};
 use phase::*;
+use probing::{Probe, Probing};
+use start::{FirstRefusal, StartRate};
 
 /// The estimate of one limit.
 #[derive(Clone, Debug, Default)]
@@ -31,10 +35,7 @@ pub(crate) struct RateEstimator {
     /// The requests of this phase.
     tally: Tally,
 
-    /// The rate with which the start begins; infinite for no start at all.
-    first_rate: f64,
-    start_rate: f64,
-    start_rate_at: Option<Seconds>,
+    start: StartRate,
     suspicion: Option<FirstRefusal>,
     /// Whether a single refusal may be noise.
     may_be_noise: bool,
@@ -61,8 +62,7 @@ pub(crate) struct RateEstimator {
     /// The share of requests that noise refuses during a raise.
     expected: f64,
 
-    probe: Option<Probe>,
-    streak: RefusalStreak,
+    probing: Probing,
     blocked_until: Seconds,
     /// When the last streak of refusals began that showed a used-up limit.
     used_up_at: Option<Seconds>,
@@ -103,8 +103,7 @@ impl RateEstimator {
 
     fn new(first_rate: f64, may_be_noise: bool) -> RateEstimator {
         RateEstimator {
-            first_rate,
-            start_rate: first_rate,
+            start: StartRate::new(first_rate),
             may_be_noise,
             level: f64::INFINITY,
             is_first: true,
@@ -147,16 +146,16 @@ impl RateEstimator {
             if self.restarts == 0 {
                 self.noise = self.most_noise().min(self.noise.max(1.0 / f64::from(self.tally.sent.max(20))));
             }
-            (self.suspicion, self.start_rate_at) = (None, Some(now));
+            self.suspicion = None;
+            self.start.grow_from(self.start.rate, now);
         }
         if self.suspicion.is_none() {
-            let is_idle = self.last_sent.is_some_and(|last| now - last > IDLE);
-            let passed = now - self.start_rate_at.replace(now).unwrap_or(now);
-            let doublings = passed / self.latency.clamp(DOUBLING.0, DOUBLING.1);
-            let grown = (self.start_rate * doublings.exp2()).min(FASTEST.max(self.first_rate));
-            self.start_rate = if is_idle { self.first_rate } else { grown };
+            match self.last_sent {
+                Some(last) if now - last > IDLE => self.start.grow_from(self.start.first, now),
+                _ => self.start.grow(self.latency, now),
+            }
         }
-        self.pacer.set(self.start_rate, self.mean, now);
+        self.pacer.set(self.start.rate, self.mean, now);
         let due = now + self.pacer.wait(amount);
         match self.suspicion {
             Some(suspicion) if self.noise == 0.0 => due.max(suspicion.last + 1.2 * round_trip).max(suspicion.at),
@@ -168,9 +167,8 @@ impl RateEstimator {
         self.pacer.set(self.pace(), self.mean, now);
         let mut due = now + self.pacer.wait(amount);
         let answered = 1.25 * self.round_trip.unwrap_or_default();
-        match self.probe {
-            // A refusal would have come by now.
-            Some(Probe::Sent(_, at)) if now >= at + answered => (self.probe, self.streak.count) = (None, 0),
+        self.probing.end_if_accepted(answered, now);
+        match self.probing.probe {
             Some(Probe::Sent(_, at)) => return due.max(at + answered),
             Some(Probe::Due(at)) => due = due.max(at),
             None => {}
@@ -223,9 +221,7 @@ impl RateEstimator {
         if let Some(suspicion) = &mut self.suspicion {
             (suspicion.sent, suspicion.last) = (suspicion.sent + 1, now);
         }
-        if let Some(Probe::Due(_)) = self.probe {
-            self.probe = Some(Probe::Sent(id, now));
-        }
+        self.probing.sent(id, now);
         id
     }
 
@@ -293,7 +289,7 @@ impl RateEstimator {
             return self.refused_in_start(id, now - sent.at, now);
         }
         self.refused_probe(id, now, asked);
-        if self.streak.count >= NOTHING_LEFT {
+        if self.probing.found_nothing() {
             return;
         }
         // Without noise, refusals that come together have one cause.
@@ -348,22 +344,15 @@ impl RateEstimator {
     }
 
     fn refused_probe(&mut self, id: u64, now: Seconds, asked: Option<Seconds>) {
-        match self.probe {
-            Some(Probe::Sent(probe, _)) if id >= probe => {
-                self.streak.count += 1;
-                let round_trips = f64::from(1_u32 << self.streak.count.min(10));
-                self.probe = Some(Probe::Due(now + self.round_trip.unwrap_or_default() * round_trips));
-            }
-            None if id >= self.wave && self.noise == 0.0 => {
-                self.probe = Some(Probe::Due(now));
-                self.streak = RefusalStreak { count: 1, began: now, level: self.level };
-            }
-            _ => {}
+        if self.probing.probe.is_some() {
+            self.probing.refused(id, self.round_trip.unwrap_or_default(), now);
+        } else if id >= self.wave && self.noise == 0.0 {
+            self.probing = Probing::new(self.level, now);
         }
-        if self.streak.count >= NOTHING_LEFT {
-            let lasted = now - self.streak.began;
+        if self.probing.found_nothing() {
+            let lasted = now - self.probing.began;
             let wait = asked.filter(|asked| *asked > 0.0).unwrap_or((lasted / 4.0).clamp(0.25, 30.0));
-            if lasted + wait >= LONG_WAIT && self.used_up_at != Some(self.streak.began) {
+            if lasted + wait >= LONG_WAIT && self.used_up_at != Some(self.probing.began) {
                 self.used_up(now);
             }
             self.blocked_until = self.blocked_until.max(now + wait * 1.005 + 0.002);
@@ -374,9 +363,9 @@ impl RateEstimator {
     /// the amount that was accepted since the time before, spread evenly.
     fn used_up(&mut self, now: Seconds) {
         let accepted = std::mem::take(&mut self.accepted_since);
-        let before = self.used_up_at.replace(self.streak.began);
-        let per_second = before.map(|before| accepted / (self.streak.began - before).max(WINDOW));
-        self.set_level(per_second.map_or(self.streak.level, |per_second| per_second.min(self.streak.level)));
+        let before = self.used_up_at.replace(self.probing.began);
+        let per_second = before.map(|before| accepted / (self.probing.began - before).max(WINDOW));
+        self.set_level(per_second.map_or(self.probing.level, |per_second| per_second.min(self.probing.level)));
         self.enter(Phase::Hold, now);
     }
 
@@ -495,17 +484,18 @@ impl RateEstimator {
 
     /// Forgets what refusals showed while nothing was accepted: they say nothing about the rate.
     fn start_again(&mut self, now: Seconds) {
-        let new = RateEstimator::new(self.first_rate, self.may_be_noise);
+        let new = RateEstimator::new(self.start.first, self.may_be_noise);
         let RateEstimator { history, pacer, next_id, mean, round_trip, latency, last_sent, .. } = std::mem::take(self);
         *self = RateEstimator { history, pacer, next_id, mean, round_trip, latency, last_sent, ..new };
-        (self.start_rate_at, self.wave) = (Some(now), next_id);
+        self.start.grow_from(self.start.first, now);
+        self.wave = next_id;
         self.enter(Phase::Start, now);
     }
 
     /// Continues the start above the first level, which turned out not to be a limit.
     fn restart(&mut self, now: Seconds) {
         (self.phase, self.is_provisional, self.restarts) = (Phase::Start, false, self.restarts + 1);
-        (self.start_rate, self.start_rate_at) = (2.0 * self.level, Some(now));
+        self.start.grow_from(2.0 * self.level, now);
     }
 
     /// Whether a failed raise says little: refusals may be chance, or others use the limit now and stop later.

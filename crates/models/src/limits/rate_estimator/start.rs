@@ -1,0 +1,79 @@
+//! The start of the estimator: a rate that grows, and a first refusal.
+
+use super::pacer::Seconds;
+use super::phase::{CONFIRMING, DOUBLING, FASTEST, LONGEST_LAG, NOTICED};
+
+/// The rate of the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StartRate {
+    /// The rate with which the start begins; infinite for no start at all.
+    pub first: f64,
+    pub rate: f64,
+    /// When it had this rate; `None` before it grew for the first time.
+    at: Option<Seconds>,
+}
+
+impl StartRate {
+    pub(super) fn new(first: f64) -> StartRate {
+        StartRate { first, rate: first, at: None }
+    }
+
+    /// Doubles the rate for every `latency` that passed, within bounds.
+    pub(super) fn grow(&mut self, latency: Seconds, now: Seconds) {
+        let passed = now - self.at.replace(now).unwrap_or(now);
+        let doublings = passed / latency.clamp(DOUBLING.0, DOUBLING.1);
+        self.rate = (self.rate * doublings.exp2()).min(FASTEST.max(self.first));
+    }
+
+    /// From now on the rate grows from this one.
+    pub(super) fn grow_from(&mut self, rate: f64, now: Seconds) {
+        (self.rate, self.at) = (rate, Some(now));
+    }
+}
+
+/// A first refusal in the start, which may mean a limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FirstRefusal {
+    pub id: u64,
+    pub at: Seconds,
+    /// The number of requests sent after it.
+    pub sent: u32,
+    /// When the last of them was sent.
+    pub last: Seconds,
+    /// How many of them were refused.
+    pub refused: u32,
+    /// The first request that was sent after the refusal was known.
+    pub first_probe: u64,
+    /// How many of that request and the next two were refused.
+    pub refused_probes: u32,
+    /// Few requests were accepted before it.
+    pub is_slow: bool,
+    /// The least and the most time that a refusal took.
+    pub took: (Seconds, Seconds),
+}
+
+impl FirstRefusal {
+    /// `next` is the number of the next request, and `last` is when the one before it was sent.
+    pub(super) fn new(id: u64, at: Seconds, took: Seconds, next: u64, last: Seconds, is_slow: bool) -> FirstRefusal {
+        let (sent, took) = (u32::try_from(next - id - 1).unwrap_or(u32::MAX), (took, took));
+        FirstRefusal { id, at, sent, last, refused: 0, first_probe: next, refused_probes: 0, is_slow, took }
+    }
+
+    /// How much later than others those requests arrive that open a connection.
+    pub(super) fn lag(&self) -> Seconds {
+        (self.took.1 - self.took.0).min(LONGEST_LAG)
+    }
+
+    /// Counts a later refusal. Returns whether the refusals mean a limit.
+    pub(super) fn record_refusal(&mut self, id: u64, took: Seconds) -> bool {
+        self.took = (self.took.0.min(took), self.took.1.max(took));
+        if id < self.id {
+            return false;
+        }
+        self.refused += 1;
+        self.refused_probes += u32::from(id >= self.first_probe && id < self.first_probe + 3);
+        let most = CONFIRMING.max((NOTICED * f64::from(self.sent)) as u32);
+        let is_slow = self.is_slow && id == self.first_probe;
+        is_slow || self.refused > most || self.refused_probes >= CONFIRMING
+    }
+}
