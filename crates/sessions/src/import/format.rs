@@ -3,6 +3,11 @@
 use base::locale::word;
 use base::named_enum;
 
+use Format::{
+    Aider, Anthropic, Atif, ClaudeCode, Codex, CopilotCli, Gemini, Hermes, Inspect, LangSmith, MiniSweAgent, OpenAi,
+    OpenCode, OpenHands, OpenTelemetry, Pi, ShareGpt, SweAgent,
+};
+
 named_enum! {
     /// The formats that can be read.
     pub enum Format {
@@ -56,21 +61,6 @@ enum TokenCounts {
     No,
 }
 
-/// The properties of a format. There is no default: for a new format all of them must be decided.
-struct Properties {
-    /// The program that writes them, as people call it.
-    product: &'static str,
-    /// Where this program keeps its sessions, if it keeps them as logs.
-    folder: Option<&'static str>,
-    /// The records of compactions, in English and Chinese. `None`: compactions are not analysed.
-    compactions: Option<(&'static str, &'static str)>,
-    tokens: TokenCounts,
-    /// Whether a session may be one JSON document; otherwise it is JSON lines or text.
-    is_document: bool,
-    /// The fields that distinguish its records, a set for each kind of record.
-    signs: &'static [&'static [&'static str]],
-}
-
 impl Format {
     /// The names of all formats.
     pub fn names() -> Vec<&'static str> {
@@ -101,201 +91,128 @@ impl Format {
         Format::ALL.into_iter().filter(|format| format.counts_tokens()).collect()
     }
 
-    /// The program that writes these logs, as people call it.
-    pub const fn product(self) -> &'static str {
-        self.properties().product
-    }
-
-    /// Where this program keeps its sessions, if it keeps them as logs that can be read as they are.
-    pub const fn session_folder(self) -> Option<&'static str> {
-        self.properties().folder
-    }
-
     /// What the records of compactions are called, in the language that is printed; `None` where they are not analysed.
     pub fn compaction_records(self) -> Option<&'static str> {
-        self.properties().compactions.map(|(english, chinese)| word(english, chinese))
+        self.compactions().map(|(english, chinese)| word(english, chinese))
     }
 
     /// Whether the compactions of these logs are analysed.
     pub const fn is_observed(self) -> bool {
-        self.properties().compactions.is_some()
+        self.compactions().is_some()
     }
 
     /// Whether these logs count the tokens of every request.
     pub const fn counts_tokens(self) -> bool {
-        matches!(self.properties().tokens, TokenCounts::Whole | TokenCounts::OutputInPart)
+        matches!(self.token_counts(), TokenCounts::Whole | TokenCounts::OutputInPart)
     }
 
     /// Whether these logs count only a part of the output.
     pub const fn counts_output_in_part(self) -> bool {
-        matches!(self.properties().tokens, TokenCounts::OutputInPart)
+        matches!(self.token_counts(), TokenCounts::OutputInPart)
     }
 
     /// The formats that count only a part of the output.
     pub fn counting_output_in_part() -> Vec<Format> {
         Format::ALL.into_iter().filter(|format| format.counts_output_in_part()).collect()
     }
+}
+
+/// The properties of each format. None has a default: for a new format all of them must be decided.
+impl Format {
+    /// The program that writes these logs, as people call it.
+    pub const fn product(self) -> &'static str {
+        match self {
+            ClaudeCode => "Claude Code",
+            Codex => "Codex",
+            Gemini => "Gemini CLI",
+            Pi => "pi",
+            OpenCode => "OpenCode",
+            Hermes => "Hermes",
+            SweAgent => "SWE-agent",
+            MiniSweAgent => "mini-SWE-agent",
+            OpenHands => "OpenHands",
+            Aider => "Aider",
+            CopilotCli => "Copilot CLI",
+            Inspect => "Inspect",
+            OpenAi => "OpenAI",
+            Anthropic => "Anthropic",
+            ShareGpt => "ShareGPT",
+            LangSmith => "LangSmith",
+            Atif => "ATIF",
+            OpenTelemetry => "OpenTelemetry",
+        }
+    }
+
+    /// Where this program keeps its sessions, if it keeps them as logs that can be read as they are.
+    pub const fn session_folder(self) -> Option<&'static str> {
+        match self {
+            ClaudeCode => Some("~/.claude/projects"),
+            Codex => Some("~/.codex/sessions"),
+            Pi => Some("~/.pi/agent/sessions"),
+            OpenHands => Some("~/.openhands/conversations"),
+            CopilotCli => Some("~/.copilot/session-state"),
+            Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | Aider | Inspect | OpenAi | Anthropic | ShareGpt
+            | LangSmith | Atif | OpenTelemetry => None,
+        }
+    }
+
+    /// The records of compactions, in English and Chinese. `None`: compactions are not analysed.
+    const fn compactions(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            ClaudeCode => Some((
+                "`compact_boundary` and `microcompact_boundary` records",
+                "`compact_boundary` 与 `microcompact_boundary` 记录",
+            )),
+            Codex => Some(("`compacted` records", "`compacted` 记录")),
+            Pi => Some(("`compaction` entries", "`compaction` 条目")),
+            Hermes => Some(("`[CONTEXT COMPACTION` messages", "`[CONTEXT COMPACTION` 消息")),
+            OpenHands => Some(("`Condensation` events", "`Condensation` 事件")),
+            CopilotCli => Some(("`session.compaction_complete` events", "`session.compaction_complete` 事件")),
+            Gemini | OpenCode | SweAgent | MiniSweAgent | Aider | Inspect | OpenAi | Anthropic | ShareGpt
+            | LangSmith | Atif | OpenTelemetry => None,
+        }
+    }
+
+    const fn token_counts(self) -> TokenCounts {
+        match self {
+            Codex | Gemini | Pi | OpenCode | Atif => TokenCounts::Whole,
+            ClaudeCode => TokenCounts::OutputInPart,
+            Hermes | SweAgent | MiniSweAgent | OpenHands | Aider | CopilotCli | Inspect | OpenAi | Anthropic
+            | ShareGpt | LangSmith | OpenTelemetry => TokenCounts::No,
+        }
+    }
 
     /// Whether a session may be one JSON document; otherwise it is JSON lines or text.
     pub(super) const fn is_document(self) -> bool {
-        self.properties().is_document
+        match self {
+            ClaudeCode | Codex | Pi | Aider | CopilotCli => false,
+            Gemini | OpenCode | Hermes | SweAgent | MiniSweAgent | OpenHands | Inspect | OpenAi | Anthropic
+            | ShareGpt | LangSmith | Atif | OpenTelemetry => true,
+        }
     }
 
     /// The fields that distinguish the records of these logs, a set for each kind of record.
     pub(super) const fn signs(self) -> &'static [&'static [&'static str]] {
-        self.properties().signs
-    }
-
-    const fn properties(self) -> Properties {
         match self {
-            Format::ClaudeCode => Properties {
-                product: "Claude Code",
-                folder: Some("~/.claude/projects"),
-                compactions: Some((
-                    "`compact_boundary` and `microcompact_boundary` records",
-                    "`compact_boundary` 与 `microcompact_boundary` 记录",
-                )),
-                tokens: TokenCounts::OutputInPart,
-                is_document: false,
-                signs: &[&["type", "sessionId", "uuid", "message"]],
-            },
-            Format::Codex => Properties {
-                product: "Codex",
-                folder: Some("~/.codex/sessions"),
-                compactions: Some(("`compacted` records", "`compacted` 记录")),
-                tokens: TokenCounts::Whole,
-                is_document: false,
-                signs: &[&["type", "timestamp", "payload"]],
-            },
-            Format::Gemini => Properties {
-                product: "Gemini CLI",
-                folder: None,
-                compactions: None,
-                tokens: TokenCounts::Whole,
-                is_document: true,
-                signs: &[&["sessionId", "projectHash", "messages"]],
-            },
-            Format::Pi => Properties {
-                product: "pi",
-                folder: Some("~/.pi/agent/sessions"),
-                compactions: Some(("`compaction` entries", "`compaction` 条目")),
-                tokens: TokenCounts::Whole,
-                is_document: false,
-                signs: &[&["type", "id", "timestamp", "cwd"]],
-            },
-            Format::OpenCode => Properties {
-                product: "OpenCode",
-                folder: None,
-                compactions: None,
-                tokens: TokenCounts::Whole,
-                is_document: true,
-                signs: &[&["info", "messages"]],
-            },
-            Format::Hermes => Properties {
-                product: "Hermes",
-                folder: None,
-                compactions: Some(("`[CONTEXT COMPACTION` messages", "`[CONTEXT COMPACTION` 消息")),
-                tokens: TokenCounts::No,
-                is_document: true,
-                signs: &[&["session_id", "system_prompt", "messages"]],
-            },
-            Format::SweAgent => Properties {
-                product: "SWE-agent",
-                folder: None,
-                compactions: None,
-                tokens: TokenCounts::No,
-                is_document: true,
-                signs: &[&["trajectory", "history"]],
-            },
-            Format::MiniSweAgent => Properties {
-                product: "mini-SWE-agent",
-                folder: None,
-                compactions: None,
-                tokens: TokenCounts::No,
-                is_document: true,
-                signs: &[&["trajectory_format", "messages"]],
-            },
-            Format::OpenHands => Properties {
-                product: "OpenHands",
-                folder: Some("~/.openhands/conversations"),
-                compactions: Some(("`Condensation` events", "`Condensation` 事件")),
-                tokens: TokenCounts::No,
-                is_document: true,
-                signs: &[&["source", "action"], &["instance_id", "history"]],
-            },
-            Format::Aider => Properties {
-                product: "Aider",
-                folder: None,
-                compactions: None,
-                tokens: TokenCounts::No,
-                is_document: false,
-                signs: &[],
-            },
-            Format::CopilotCli => Properties {
-                product: "Copilot CLI",
-                folder: Some("~/.copilot/session-state"),
-                compactions: Some(("`session.compaction_complete` events", "`session.compaction_complete` 事件")),
-                tokens: TokenCounts::No,
-                is_document: false,
-                signs: &[&["type", "data", "parentId"]],
-            },
-            Format::Inspect => Properties {
-                product: "Inspect",
-                folder: None,
-                compactions: None,
-                tokens: TokenCounts::No,
-                is_document: true,
-                signs: &[&["eval", "version", "samples"]],
-            },
-            Format::OpenAi => Properties {
-                product: "OpenAI",
-                folder: None,
-                compactions: None,
-                tokens: TokenCounts::No,
-                is_document: true,
-                signs: &[&["role", "content"], &["messages"]],
-            },
-            Format::Anthropic => Properties {
-                product: "Anthropic",
-                folder: None,
-                compactions: None,
-                tokens: TokenCounts::No,
-                is_document: true,
-                // Its messages have the fields of OpenAI's.
-                signs: &[],
-            },
-            Format::ShareGpt => Properties {
-                product: "ShareGPT",
-                folder: None,
-                compactions: None,
-                tokens: TokenCounts::No,
-                is_document: true,
-                signs: &[&["conversations"], &["from", "value"]],
-            },
-            Format::LangSmith => Properties {
-                product: "LangSmith",
-                folder: None,
-                compactions: None,
-                tokens: TokenCounts::No,
-                is_document: true,
-                signs: &[&["run_type", "inputs"]],
-            },
-            Format::Atif => Properties {
-                product: "ATIF",
-                folder: None,
-                compactions: None,
-                tokens: TokenCounts::Whole,
-                is_document: true,
-                signs: &[&["schema_version", "agent", "steps"]],
-            },
-            Format::OpenTelemetry => Properties {
-                product: "OpenTelemetry",
-                folder: None,
-                compactions: None,
-                tokens: TokenCounts::No,
-                is_document: true,
-                signs: &[&["traceId", "spanId", "attributes"]],
-            },
+            ClaudeCode => &[&["type", "sessionId", "uuid", "message"]],
+            Codex => &[&["type", "timestamp", "payload"]],
+            Gemini => &[&["sessionId", "projectHash", "messages"]],
+            Pi => &[&["type", "id", "timestamp", "cwd"]],
+            OpenCode => &[&["info", "messages"]],
+            Hermes => &[&["session_id", "system_prompt", "messages"]],
+            SweAgent => &[&["trajectory", "history"]],
+            MiniSweAgent => &[&["trajectory_format", "messages"]],
+            OpenHands => &[&["source", "action"], &["instance_id", "history"]],
+            Aider => &[],
+            CopilotCli => &[&["type", "data", "parentId"]],
+            Inspect => &[&["eval", "version", "samples"]],
+            OpenAi => &[&["role", "content"], &["messages"]],
+            // Its messages have the fields of OpenAI's.
+            Anthropic => &[],
+            ShareGpt => &[&["conversations"], &["from", "value"]],
+            LangSmith => &[&["run_type", "inputs"]],
+            Atif => &[&["schema_version", "agent", "steps"]],
+            OpenTelemetry => &[&["traceId", "spanId", "attributes"]],
         }
     }
 }
