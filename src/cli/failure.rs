@@ -7,7 +7,7 @@ use crate::cli::command_line::CommandLine;
 use crate::cli::findings::render_some;
 use crate::cli::format::{Noun, count, money};
 use crate::cli::terminal::{Console, TextStyle};
-use crate::evaluation::{Ending, EvaluationError};
+use crate::evaluation::{DearestReply, Ending, EvaluationError};
 use crate::pipeline::{OpenError, Problems};
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::{BudgetReached, RunError};
@@ -364,97 +364,101 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
             file.display()
         ),
         EvaluationError::CostLimit { limit, share, reply, expected } => {
-            let least = expected.map_or(reply.usd.0, |expected| expected.0.min(reply.usd.0));
-            let all = allowed_in_all("max_cost", limit.0).unwrap_or(limit.0);
-            let least = all + (least - limit.0) / share;
-            let amount = say!("--max-cost {:.2} works", "--max-cost {:.2} 即可", (least * 100.0).ceil() / 100.0);
-            match reply.is_limited {
-                true => say!(
-                    "{amount}, or a lower max_output_tokens where `{}` is asked",
-                    "{amount}，或在使用 `{}` 处降低 max_output_tokens",
-                    reply.model
-                ),
-                false => {
-                    say!(
-                        "{amount}, or max_output_tokens where `{}` is asked: it is missing there",
-                        "{amount}，或在使用 `{}` 处设置缺少的 max_output_tokens",
-                        reply.model
-                    )
-                }
-            }
+            cost_limit_hint(*limit, *share, reply, *expected)
         }
-        EvaluationError::MissingKey { variable, provider } => {
-            say!(
-                "export {variable}=…, or name another variable: api_key_env in [providers.{provider}]",
-                "export {variable}=…，或在 [providers.{provider}] 中用 api_key_env 指定其他变量"
-            )
-        }
-        EvaluationError::BatchedPart { .. } => word(
-            "--lane live or --lane flex, or run the matrix in one process",
-            "--lane live 或 --lane flex，或在一个进程中运行整个矩阵",
-        )
-        .to_owned(),
-        EvaluationError::ModulesInParts { .. } => word(
-            "list its files under `inputs`, without `inputs_from`, or run the matrix in one process",
-            "请去掉 `inputs_from`，在 `inputs` 中列出文件，或在一个进程中运行整个矩阵",
-        )
-        .to_owned(),
-        EvaluationError::PartIsRunning { .. } => {
-            word("give each process a number of its own, from 1/N to N/N", "给每个进程各自的编号，从 1/N 到 N/N")
-                .to_owned()
-        }
+        EvaluationError::MissingKey { variable, provider } => say!(
+            "export {variable}=…, or name another variable: api_key_env in [providers.{provider}]",
+            "export {variable}=…，或在 [providers.{provider}] 中用 api_key_env 指定其他变量"
+        ),
         EvaluationError::CacheIsFile(_) => word(
             "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away",
             "在 [pipeline] 中用 `cache` 或用 COMPEVAL_CACHE 指定其他文件夹，或移走该文件",
         )
         .to_owned(),
-        EvaluationError::NoRemote => {
-            word("--remote fs:///srv/compeval, or COMPEVAL_REMOTE", "--remote fs:///srv/compeval，或 COMPEVAL_REMOTE")
-                .to_owned()
-        }
-        EvaluationError::NoSelftest { .. } => {
-            say!(
-                "{}   asks them once, for all parts",
-                "{}   为所有分片只询问一次",
-                CommandLine::current().command("judge selftest")
-            )
-        }
+        EvaluationError::NoSelftest { .. } => say!(
+            "{}   asks them once, for all parts",
+            "{}   为所有分片只询问一次",
+            CommandLine::current().command("judge selftest")
+        ),
         EvaluationError::NoParts { .. } => {
             let of = typed_value("parts").unwrap_or_else(|| "8".to_owned());
             let part = CommandLine::current().without("parts").with("part", &format!("--part 1/{of}"));
             say!("{}   runs the first of {of}", "{}   运行 {of} 个分片中的第一个", part.command("run"))
-        }
-        EvaluationError::OtherParts { .. } => word(
-            "give the options that the parts were run with (--runs, --methods, --model and so on), or run them again",
-            "请给出各分片运行时的选项（--runs、--methods、--model 等），或重新运行",
-        )
-        .to_owned(),
-        EvaluationError::OtherAssignment { .. } => word(
-            "give the number of parts that were run, or run them again with this project and version",
-            "请给出已运行的分片数，或用本项目和版本重新运行",
-        )
-        .to_owned(),
-        EvaluationError::TooManyCells(_) => word("compare without --html", "不带 --html 进行比较").to_owned(),
-        EvaluationError::OtherBaseline(_) => word(
-            "nothing was sent: undo what differs, or run the baseline again as the project is now; without --compare-to the \
-             run is not compared",
-            "没有发送任何请求：请撤销这些差异，或按项目现在的样子重新运行基线；不带 --compare-to 的运行不作比较",
-        )
-        .to_owned(),
-        EvaluationError::UsedFixtures { .. } => word(
-            "--confirm needs fixtures that no `run --compare-to` and no `compare` with this baseline used",
-            "--confirm 需要与该基线的任何 `run --compare-to` 或 `compare` 都未用过的样本",
-        )
-        .to_owned(),
-        EvaluationError::TooFewFixtures { .. } => {
-            word("run without --until-decided compares what there is", "不带 --until-decided 的运行会比较现有内容")
-                .to_owned()
         }
         EvaluationError::RemoteSettings(SettingsError::NoKey) => {
             say!("{}; --remote-mode read uploads nothing", "{}；--remote-mode read 不上传任何内容", new_key())
         }
         EvaluationError::RemoteSettings(SettingsError::ReadOnly) => {
             word("--remote-mode read uploads nothing", "--remote-mode read 不上传任何内容").to_owned()
+        }
+        error => return part_hint(error).or_else(|| comparison_hint(error)).map(str::to_owned),
+    })
+}
+
+/// The smallest limit that works, and what lowers the cost of one reply.
+fn cost_limit_hint(limit: Usd, share: f64, reply: &DearestReply, expected: Option<Usd>) -> String {
+    let least = expected.map_or(reply.usd.0, |expected| expected.0.min(reply.usd.0));
+    let all = allowed_in_all("max_cost", limit.0).unwrap_or(limit.0);
+    let least = all + (least - limit.0) / share;
+    let amount = say!("--max-cost {:.2} works", "--max-cost {:.2} 即可", (least * 100.0).ceil() / 100.0);
+    match reply.is_limited {
+        true => say!(
+            "{amount}, or a lower max_output_tokens where `{}` is asked",
+            "{amount}，或在使用 `{}` 处降低 max_output_tokens",
+            reply.model
+        ),
+        false => say!(
+            "{amount}, or max_output_tokens where `{}` is asked: it is missing there",
+            "{amount}，或在使用 `{}` 处设置缺少的 max_output_tokens",
+            reply.model
+        ),
+    }
+}
+
+/// What to do about parts that cannot be run or merged.
+fn part_hint(error: &EvaluationError) -> Option<&'static str> {
+    Some(match error {
+        EvaluationError::BatchedPart { .. } => word(
+            "--lane live or --lane flex, or run the matrix in one process",
+            "--lane live 或 --lane flex，或在一个进程中运行整个矩阵",
+        ),
+        EvaluationError::ModulesInParts { .. } => word(
+            "list its files under `inputs`, without `inputs_from`, or run the matrix in one process",
+            "请去掉 `inputs_from`，在 `inputs` 中列出文件，或在一个进程中运行整个矩阵",
+        ),
+        EvaluationError::PartIsRunning { .. } => {
+            word("give each process a number of its own, from 1/N to N/N", "给每个进程各自的编号，从 1/N 到 N/N")
+        }
+        EvaluationError::NoRemote => {
+            word("--remote fs:///srv/compeval, or COMPEVAL_REMOTE", "--remote fs:///srv/compeval，或 COMPEVAL_REMOTE")
+        }
+        EvaluationError::OtherParts { .. } => word(
+            "give the options that the parts were run with (--runs, --methods, --model and so on), or run them again",
+            "请给出各分片运行时的选项（--runs、--methods、--model 等），或重新运行",
+        ),
+        EvaluationError::OtherAssignment { .. } => word(
+            "give the number of parts that were run, or run them again with this project and version",
+            "请给出已运行的分片数，或用本项目和版本重新运行",
+        ),
+        _ => return None,
+    })
+}
+
+/// What to do about a comparison that cannot be made.
+fn comparison_hint(error: &EvaluationError) -> Option<&'static str> {
+    Some(match error {
+        EvaluationError::TooManyCells(_) => word("compare without --html", "不带 --html 进行比较"),
+        EvaluationError::OtherBaseline(_) => word(
+            "nothing was sent: undo what differs, or run the baseline again as the project is now; without --compare-to the \
+             run is not compared",
+            "没有发送任何请求：请撤销这些差异，或按项目现在的样子重新运行基线；不带 --compare-to 的运行不作比较",
+        ),
+        EvaluationError::UsedFixtures { .. } => word(
+            "--confirm needs fixtures that no `run --compare-to` and no `compare` with this baseline used",
+            "--confirm 需要与该基线的任何 `run --compare-to` 或 `compare` 都未用过的样本",
+        ),
+        EvaluationError::TooFewFixtures { .. } => {
+            word("run without --until-decided compares what there is", "不带 --until-decided 的运行会比较现有内容")
         }
         _ => return None,
     })

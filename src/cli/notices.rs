@@ -1,5 +1,6 @@
 //! Prints the events of an evaluation that deserve a line of their own, and the hosts and programs that a project uses.
 
+use crate::action::ActionKey;
 use crate::cli::findings::render_some;
 use crate::cli::format::{Noun, count, money};
 use crate::cli::part::part_line;
@@ -7,6 +8,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::Event;
 use crate::pipeline::{ExternalAccess, Problems};
 use crate::plan::CostEstimate;
+use crate::results::Label;
 use base::locale::word;
 use base::say;
 use store::remote::SharedSummary;
@@ -24,58 +26,24 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
                 "设置了 CI，因此不使用流程中的远程缓存；可用 COMPEVAL_REMOTE 和 COMPEVAL_TRUST 指定",
             ),
         )),
-        Event::RefreshContinues { label } => console.note(&console.labelled_prose(
-            TextStyle::Hint,
-            word("note:", "说明："),
-            say!(
-                "this continues the --refresh in which the last run of `{label}` was stopped: outputs made since it began are \
-                 not asked for again; under another label, --refresh begins anew",
-                "继续 `{label}` 上次运行中停下的 --refresh：自其开始以来的产出不再请求；换一个标签则 --refresh 从头开始"
-            ),
-        )),
-        Event::RemoteUnavailable(error) => {
-            console.warn(
-                word("remote:", "远程："),
-                say!("{error}; this command continues without it", "{error}；本命令不使用它而继续"),
-            );
+        Event::RefreshContinues { label } => {
+            console.note(&console.labelled_prose(TextStyle::Hint, word("note:", "说明："), continued_refresh(label)))
         }
-        Event::RemoteLacks { url, estimate: CostEstimate { requests, usd, .. } } => {
-            if *requests > 0 {
-                let (asked, usd) = (count(*requests, Noun::Request), money(*usd));
-                console.note(&say!(
-                    "{url} has not all of it: this run sends about {asked}, for about {usd}.",
-                    "{url} 内容不全：本次运行约需 {asked}，约 {usd}。"
-                ));
-            }
+        Event::RemoteUnavailable(error) => console.warn(
+            word("remote:", "远程："),
+            say!("{error}; this command continues without it", "{error}；本命令不使用它而继续"),
+        ),
+        Event::RemoteLacks { url, estimate } => {
+            missing_in_remote(url, estimate).into_iter().for_each(|line| console.note(&line))
         }
         Event::RemoteWarning(warning) => console.warn(word("remote:", "远程："), warning),
         Event::CacheNotice(notice) => console.warn(word("cache:", "缓存："), notice),
-        Event::Untrusted(entries) => {
-            let text = say!(
-                "{entries} pulled entries are of writers that are not in `trust`; they count as missing",
-                "拉取的 {entries} 个条目来自不在 `trust` 中的写入者，视为缺失"
-            );
-            console.warn(word("cache:", "缓存："), text);
-        }
-        Event::ChecksLeftOut => {
-            let text = word(
-                "interrupted while the judges were checked with answers of this run; finished work is saved, and the next \
-                 run makes the other checks",
-                "在用本次运行的回答检查评审时中断；完成的工作已保存，下次运行会做完其余检查",
-            );
-            console.warn(word("stopped:", "已停止："), text);
-        }
+        Event::Untrusted(entries) => console.warn(word("cache:", "缓存："), untrusted_entries(*entries)),
+        Event::ChecksLeftOut => console.warn(word("stopped:", "已停止："), checks_left_out()),
         Event::Access(access) => console.note(&access_list(access, console)),
         Event::Exchanged(summary) => transfers(summary).into_iter().for_each(|line| console.note(&line)),
         Event::OutputsChanged { label, keys } => {
-            let keys: Vec<String> = keys.iter().map(|key| key.0.short()).collect();
-            let text = say!(
-                "pulled outputs differ from those that the earlier results of `{label}` were made from ({}, …); \
-                 `compeval cache show KEY` says who wrote them",
-                "拉取的输出与 `{label}` 先前结果所用的不同（{}，……）；`compeval cache show KEY` 说明由谁写入",
-                keys.join(", ")
-            );
-            console.warn(word("warning:", "警告："), text);
+            console.warn(word("warning:", "警告："), changed_outputs(label, keys));
         }
         Event::Started(_)
         | Event::Added { .. }
@@ -84,6 +52,50 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
         | Event::WorkIsOver
         | Event::Ended(_) => {}
     }
+}
+
+fn continued_refresh(label: &Label) -> String {
+    say!(
+        "this continues the --refresh in which the last run of `{label}` was stopped: outputs made since it began are \
+         not asked for again; under another label, --refresh begins anew",
+        "继续 `{label}` 上次运行中停下的 --refresh：自其开始以来的产出不再请求；换一个标签则 --refresh 从头开始"
+    )
+}
+
+/// What a run pays for because the remote does not have it; `None` if it has everything.
+fn missing_in_remote(url: &str, CostEstimate { requests, usd, .. }: &CostEstimate) -> Option<String> {
+    (*requests > 0).then(|| {
+        let (asked, usd) = (count(*requests, Noun::Request), money(*usd));
+        say!(
+            "{url} has not all of it: this run sends about {asked}, for about {usd}.",
+            "{url} 内容不全：本次运行约需 {asked}，约 {usd}。"
+        )
+    })
+}
+
+fn untrusted_entries(entries: u64) -> String {
+    say!(
+        "{entries} pulled entries are of writers that are not in `trust`; they count as missing",
+        "拉取的 {entries} 个条目来自不在 `trust` 中的写入者，视为缺失"
+    )
+}
+
+fn checks_left_out() -> &'static str {
+    word(
+        "interrupted while the judges were checked with answers of this run; finished work is saved, and the next \
+         run makes the other checks",
+        "在用本次运行的回答检查评审时中断；完成的工作已保存，下次运行会做完其余检查",
+    )
+}
+
+fn changed_outputs(label: &str, keys: &[ActionKey]) -> String {
+    let keys: Vec<String> = keys.iter().map(|key| key.0.short()).collect();
+    say!(
+        "pulled outputs differ from those that the earlier results of `{label}` were made from ({}, …); \
+         `compeval cache show KEY` says who wrote them",
+        "拉取的输出与 `{label}` 先前结果所用的不同（{}，……）；`compeval cache show KEY` 说明由谁写入",
+        keys.join(", ")
+    )
 }
 
 /// Prints warnings: one at its place, several by kind.

@@ -14,20 +14,7 @@ use base::say;
 /// Prints why a run ended early, if it did, and what waits for a later run.
 pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
     let Ended { run, weaknesses, allow_weak_judge, .. } = ended;
-    for UntestedJudge { judge, why } in &run.untested {
-        let grades = if *allow_weak_judge {
-            word("its grades may be meaningless", "其评分可能没有意义")
-        } else {
-            word("it was not used", "未采用它")
-        };
-        warn_stopped(
-            console,
-            &say!(
-                "the self-test of judge {judge} did not complete, so {grades}: {why}",
-                "评审 {judge} 的自检未完成，{grades}：{why}"
-            ),
-        );
-    }
+    run.untested.iter().for_each(|judge| warn_stopped(console, &untested(judge, *allow_weak_judge)));
     if !run.unaccounted.is_empty() {
         warn_stopped(
             console,
@@ -48,22 +35,37 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
         warn_stopped(console, broken);
     }
     if run.interrupted {
-        let next = if ended.refreshes {
-            word(
-                "interrupted; finished work is saved, and the next run with this label and --refresh continues from there; \
-                 without --refresh, it takes the rest from the cache as it was",
-                "已中断；完成的工作已保存。下次用同一标签和 --refresh 运行会从这里继续；不用 --refresh 则从缓存中取其余的旧输出",
-            )
-        } else {
-            word(
-                "interrupted; finished work is saved, and the next run continues from there",
-                "已中断；完成的工作已保存，下次运行从这里继续",
-            )
-        };
-        warn_stopped(console, next);
+        warn_stopped(console, interrupted(ended.refreshes));
     }
     if !run.batches.is_empty() {
         print_batches(&run.batches, console);
+    }
+}
+
+fn untested(UntestedJudge { judge, why }: &UntestedJudge, allow_weak_judge: bool) -> String {
+    let grades = if allow_weak_judge {
+        word("its grades may be meaningless", "其评分可能没有意义")
+    } else {
+        word("it was not used", "未采用它")
+    };
+    say!(
+        "the self-test of judge {judge} did not complete, so {grades}: {why}",
+        "评审 {judge} 的自检未完成，{grades}：{why}"
+    )
+}
+
+/// What becomes of a run that was interrupted, and of its refresh.
+fn interrupted(refreshes: bool) -> &'static str {
+    match refreshes {
+        true => word(
+            "interrupted; finished work is saved, and the next run with this label and --refresh continues from there; \
+             without --refresh, it takes the rest from the cache as it was",
+            "已中断；完成的工作已保存。下次用同一标签和 --refresh 运行会从这里继续；不用 --refresh 则从缓存中取其余的旧输出",
+        ),
+        false => word(
+            "interrupted; finished work is saved, and the next run continues from there",
+            "已中断；完成的工作已保存，下次运行从这里继续",
+        ),
     }
 }
 

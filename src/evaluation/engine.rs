@@ -146,9 +146,7 @@ pub fn with_engine<T>(
 ) -> Result<T, EvaluationError> {
     let pipeline = started.pipeline;
     if options.reports_access && !options.offline {
-        let access = ExternalAccess::from_pipeline(pipeline);
-        let access = if options.generates { access.with_generators(pipeline) } else { access };
-        report_access(&access, store, listening);
+        report_access(pipeline, options.generates, store, listening);
     }
     let hidden = store.trust_only(&options.trusted)?;
     if hidden > 0 {
@@ -158,11 +156,7 @@ pub fn with_engine<T>(
     let preparer = Preparer::new(pipeline, &matrix);
     let prices = Prices::new(pipeline.prices.clone());
     let outputs = OutputCache::new(preparer, store);
-    let generators = pipeline.generators.iter().map(|generator| generator.model.provider.clone());
-    let client = Client::new(used_providers(pipeline).into_iter().chain(generators)).with_listener({
-        let requests = options.requests.clone();
-        move |event| requests.on_event(event)
-    });
+    let client = client(pipeline, options.requests.clone());
     let shared = options.shared.as_ref();
     let executor = Executor {
         preparer,
@@ -189,6 +183,13 @@ pub fn with_engine<T>(
     // Do not wait for computations whose result is no longer used.
     runtime.shutdown_background();
     done
+}
+
+/// A client of all providers that the project may use.
+fn client(pipeline: &Pipeline, requests: Arc<RequestLog>) -> Client {
+    let generators = pipeline.generators.iter().map(|generator| generator.model.provider.clone());
+    let client = Client::new(used_providers(pipeline).into_iter().chain(generators));
+    client.with_listener(move |event| requests.on_event(event))
 }
 
 /// Does `work`, and meanwhile reports progress and uploads new outputs.
@@ -220,10 +221,12 @@ async fn work_and_report<T>(
 
 /// Reports which hosts and programs the project uses, unless the same list was reported before, which the cache
 /// records.
-fn report_access(access: &ExternalAccess, store: &Store, listening: &Listening<'_>) {
+fn report_access(pipeline: &Pipeline, generates: bool, store: &Store, listening: &Listening<'_>) {
+    let access = ExternalAccess::from_pipeline(pipeline);
+    let access = if generates { access.with_generators(pipeline) } else { access };
     if !access.is_empty() && store.read_memo(&access.digest()).is_none() {
         store.keep_memo(access.digest(), b"shown");
-        listening.report(&Event::Access(access));
+        listening.report(&Event::Access(&access));
     }
 }
 

@@ -216,17 +216,8 @@ impl Prepared {
         let writer = LabelWriter::lock(&pipeline.results, &label, &design, request.replace)
             .map_err(|error| lock_failure(error, part.as_ref()))?;
         let refresh = begin_refresh(&pipeline, &label, &request, listening);
-        let (remote, declared) = (std::mem::take(&mut request.remote), &pipeline.remote);
-        let trusted = trusted_keys(&remote, declared);
-        let (shared, merge) = match request.part {
-            Some(role) => {
-                let shared = connect_parts(role, remote, &pipeline, part.as_ref(), &label, listening)?;
-                (Some(shared.0), shared.1)
-            }
-            // Offline, nothing is sent.
-            None if request.offline => (None, None),
-            None => (connect_remote(remote, declared, listening, SharedCache::new)?, None),
-        };
+        let trusted = trusted_keys(&request.remote, &pipeline.remote);
+        let (shared, merge) = connect(&mut request, &pipeline, part.as_ref(), &label, listening)?;
         let options = EngineOptions {
             budget: Arc::new(Budget::new(limits)),
             offline: request.offline || is_merge,
@@ -274,22 +265,7 @@ impl Prepared {
         writer.begin(&manifest)?;
         let earlier = self.published_files(&manifest);
         let began = Instant::now();
-        let cells = Matrix::new(pipeline).counts();
-        let shared = options.shared.as_ref();
-        let lines = LineFiles::begin(pipeline, folder, cells.judge, earlier.is_some())?;
-        let mut recorder = Recorder::begin(folder, lines)?;
-        // A part without chains runs nothing, not even the self-test of the judges.
-        let run = match cells.all() {
-            0 => RunOutcome::default(),
-            _ => run_matrix(pipeline, store, options, Some(folder), listening, Some(&mut recorder))?,
-        };
-        let Recorder { lines, mut counts } = recorder;
-        let mut lines = lines.end_run(store)?;
-        let weaknesses = std::mem::take(&mut counts.weaknesses);
-        let allow_weak_judge = options.allow_weak_judge;
-        let refreshes = !request.refresh.is_empty();
-        let ended = Ended { run, weaknesses, failures: counts.failures.clone(), allow_weak_judge, refreshes };
-        listening.report(&Event::Ended(&ended));
+        let (ended, mut lines, mut counts) = self.run(store, earlier.is_some(), listening)?;
         let mut ending = ended.ending();
         manifest.outcome = ended.recorded();
         manifest.caveats.weak_judges = ended.run.weak_judges;
@@ -310,7 +286,7 @@ impl Prepared {
         }
         self.record_spending(&mut manifest, counts, ended.run.submitted)?;
         note_origins(store, folder, &mut manifest)?;
-        let exchanged = shared.and_then(SharedCache::summary);
+        let exchanged = options.shared.as_ref().and_then(SharedCache::summary);
         if let Some(exchanged) = &exchanged {
             listening.report(&Event::Exchanged(exchanged));
             manifest.remote = Some(remote_use(exchanged));
@@ -321,6 +297,31 @@ impl Prepared {
         manifest.wall_s = began.elapsed().as_secs_f64();
         report_changed_outputs(&pipeline.results, &manifest, listening);
         Ok(ExecutedRun { manifest, ending, lines, earlier, is_broken, exchanged })
+    }
+
+    /// Runs the matrix, with its rows and counts. With `defers`, rows may stay unwritten.
+    fn run(
+        &self,
+        store: &Store,
+        defers: bool,
+        listening: &Listening<'_>,
+    ) -> Result<(Ended, RunLines, RunCounts), EvaluationError> {
+        let Prepared { pipeline, options, writer, request, .. } = self;
+        let (folder, cells) = (writer.folder(), Matrix::new(pipeline).counts());
+        let mut recorder = Recorder::begin(folder, LineFiles::begin(pipeline, folder, cells.judge, defers)?)?;
+        // A part without chains runs nothing, not even the self-test of the judges.
+        let run = match cells.all() {
+            0 => RunOutcome::default(),
+            _ => run_matrix(pipeline, store, options, Some(folder), listening, Some(&mut recorder))?,
+        };
+        let Recorder { lines, mut counts } = recorder;
+        let lines = lines.end_run(store)?;
+        let weaknesses = std::mem::take(&mut counts.weaknesses);
+        let allow_weak_judge = options.allow_weak_judge;
+        let refreshes = !request.refresh.is_empty();
+        let ended = Ended { run, weaknesses, failures: counts.failures.clone(), allow_weak_judge, refreshes };
+        listening.report(&Event::Ended(&ended));
+        Ok((ended, lines, counts))
     }
 
     /// Checks the judges with answers of the run. If its rows are not written because the published set has the same rows,
@@ -433,6 +434,26 @@ fn lock_failure(error: LabelWriterError, part: Option<&PartOfRun>) -> Evaluation
             EvaluationError::PartIsRunning { part: part.record.number, error }
         }
         (error, _) => error.into(),
+    }
+}
+
+/// Connects to the remote that the request names, if there is one. If parts are merged, their records come with it.
+fn connect(
+    request: &mut Request,
+    pipeline: &Pipeline,
+    part: Option<&PartOfRun>,
+    label: &Label,
+    listening: &Listening<'_>,
+) -> Result<(Option<SharedCache>, Option<Merge>), EvaluationError> {
+    let remote = std::mem::take(&mut request.remote);
+    match request.part {
+        Some(role) => {
+            let (shared, merge) = connect_parts(role, remote, pipeline, part, label, listening)?;
+            Ok((Some(shared), merge))
+        }
+        // Offline, nothing is sent.
+        None if request.offline => Ok((None, None)),
+        None => Ok((connect_remote(remote, &pipeline.remote, listening, SharedCache::new)?, None)),
     }
 }
 

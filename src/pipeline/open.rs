@@ -22,7 +22,7 @@ use super::validation::{ValidationContext, inserts, missing_variable};
 use crate::action::BuiltInStrategy;
 use crate::answer::Answerer;
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
-use crate::judge::draw_selftest;
+use crate::judge::{JudgeSpec, draw_selftest};
 use base::locale::{Locale, word};
 use base::say;
 
@@ -117,16 +117,7 @@ impl ProjectLoader<'_> {
         let checked = self.check(&mut context, [results, cache, probes]);
         let (mut problems, missing_keys) = (context.problems, context.missing_keys);
         let (mut fixtures, without_bank) = self.fixture_loader(&reader, &mut problems).load(&self.request.selection);
-        if self.request.spans.is_some() && !self.takes_no_banks() {
-            let problem = Problem::error(word(
-                "--points moves the points at which the questions of a bank are asked",
-                "--points 移动题库提问所在的压缩点",
-            ));
-            problems.push(problem.help(word(
-                "add --stages compress; for questions, set `points` in the fixtures",
-                "请加上 --stages compress；若要提问，请在样本中设置 `points`",
-            )));
-        }
+        self.check_spans(&mut problems);
         if let Some((pipeline, _)) = &checked {
             problems.0.extend(missing_previous_summaries(&pipeline.methods, &fixtures, &mut reader));
         }
@@ -151,6 +142,20 @@ impl ProjectLoader<'_> {
         }
         let pipeline = Pipeline { fixtures, sources: reader.into_sources(), ..pipeline };
         Ok(Opened { pipeline, warnings: problems, missing_keys })
+    }
+
+    /// Reports `--points` where there are banks, whose questions belong to the fixtures' own points.
+    fn check_spans(&self, problems: &mut Problems) {
+        if self.request.spans.is_some() && !self.takes_no_banks() {
+            let problem = Problem::error(word(
+                "--points moves the points at which the questions of a bank are asked",
+                "--points 移动题库提问所在的压缩点",
+            ));
+            problems.push(problem.help(word(
+                "add --stages compress; for questions, set `points` in the fixtures",
+                "请加上 --stages compress；若要提问，请在样本中设置 `points`",
+            )));
+        }
     }
 
     fn fixture_loader<'a>(&'a self, reader: &'a SourceReader, problems: &'a mut Problems) -> FixtureLoader<'a> {
@@ -179,17 +184,8 @@ impl ProjectLoader<'_> {
         let prices = settings::prices(context, declared.prices.as_ref());
         let constraints = constraints::rules(context, declared.constraints.as_ref().map(|table| &table.value));
         let remote = declared_remote(declared, context.file, &mut context.problems);
-        let (answer, judge) = match self.is_compress_only() {
-            true => (Default::default(), Default::default()),
-            false => (tables(&declared.answer), tables(&declared.judge)),
-        };
-        let compress = tables(&declared.compress);
-        let is_needed = !self.is_compress_only();
-        self.require("compress", compress.is_empty(), context);
-        self.require("answer", is_needed && answer.is_empty(), context);
-        self.require("judge", is_needed && judge.is_empty(), context);
-        let answerers = stages::answerers(context, &self.answerers_in_use(answer), overrides.answer());
-        let judges = stages::judges(context, judge, overrides.judge());
+        self.require_stages(context);
+        let (answerers, judges) = self.answerers_and_judges(context);
         let generators = stages::generators(context, tables(&declared.probes), overrides.model.as_deref());
         let primary = settings::primary(context, declared.gate.as_ref(), &answerers);
         let settings = PipelineSettings { primary, ..settings };
@@ -222,6 +218,14 @@ impl ProjectLoader<'_> {
         Some((pipeline, constraints))
     }
 
+    /// Reports the stages that are needed and not declared.
+    fn require_stages(&self, context: &mut ValidationContext<'_>) {
+        let is_needed = !self.is_compress_only();
+        self.require("compress", tables(&self.declared.compress).is_empty(), context);
+        self.require("answer", is_needed && tables(&self.declared.answer).is_empty(), context);
+        self.require("judge", is_needed && tables(&self.declared.judge).is_empty(), context);
+    }
+
     fn require(&self, stage: &str, is_missing: bool, context: &mut ValidationContext<'_>) {
         if is_missing {
             let problem =
@@ -248,6 +252,18 @@ impl ProjectLoader<'_> {
     fn is_wanted(&self, table: &Located<CompressTable>) -> bool {
         let name = table.value.name.as_ref();
         name.is_none_or(|name| is_wanted(self.request.selection.methods.as_deref(), &name.value))
+    }
+
+    /// The answerers that selected methods use, and the judges; none if contexts are all that is made.
+    fn answerers_and_judges(&self, context: &mut ValidationContext<'_>) -> (Vec<Answerer>, Vec<JudgeSpec>) {
+        if self.is_compress_only() {
+            return (Vec::new(), Vec::new());
+        }
+        let (declared, overrides) = (self.declared, &self.request.overrides);
+        let answer = self.answerers_in_use(tables(&declared.answer));
+        let answerers = stages::answerers(context, &answer, overrides.answer());
+        let judges = stages::judges(context, tables(&declared.judge), overrides.judge());
+        (answerers, judges)
     }
 
     /// The answerer tables that a selected method uses. Others need no key.

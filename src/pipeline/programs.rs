@@ -29,42 +29,14 @@ pub(super) fn command(
     table: &Located<CompressTable>,
     override_model: Option<&str>,
 ) -> Option<CommandSpec> {
-    let table_place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place).clone();
-    let argv: Vec<String> = match &table.value.command {
-        Some(argv) if argv.value.first().is_some_and(|program| !program.value.trim().is_empty()) => {
-            argv.value.iter().map(|word| word.value.clone()).collect()
-        }
-        written => {
-            let place = written.as_ref().map_or(&table_place, |argv| &argv.place);
-            let help = word(
-                "add command = [\"python3\", \"tools/compress.py\"]: program and arguments, no shell",
-                "请加上 command = [\"python3\", \"tools/compress.py\"]：程序与参数，不经过 shell",
-            );
-            context.error(
-                place,
-                word("the strategy `command` needs a program to run", "strategy `command` 需要一个要运行的程序"),
-                help,
-            );
-            return None;
-        }
-    };
+    let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
+    let argv = argv(context, table.value.command.as_ref(), place)?;
     reject_keys(context, table.value.command.as_ref());
     warn_of_missing_program(context, table.value.command.as_ref());
     let protocol = protocol(context, table);
     let module_roots = module_roots(context, table, protocol);
     if table.value.inputs.is_none() && module_roots.is_none() {
-        let help = word(
-            "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale",
-            "请列出程序的文件，inputs = [\"tools/**/*.py\"]：其中有改动，旧输出就过期",
-        );
-        context.warn(
-            &table_place,
-            word(
-                "this command declares no `inputs`: a change of the program will not be seen",
-                "此命令没有声明 `inputs`：程序的改动不会被发现",
-            ),
-            help,
-        );
+        warn_of_missing_inputs(context, place);
     }
     let (environment, secrets) = (environment(context, table.value.env.as_ref()), secrets(context, table));
     Some(CommandSpec {
@@ -81,6 +53,43 @@ pub(super) fn command(
         protocol,
         timeout: duration(table.value.timeout_s.as_ref(), COMMAND_TIMEOUT, context.file, &mut context.problems),
     })
+}
+
+/// The program and its arguments. `place` is where a table without them says that it needs some.
+fn argv(
+    context: &mut ValidationContext<'_>,
+    written: Option<&Located<StringList>>,
+    place: &Range<usize>,
+) -> Option<Vec<String>> {
+    let argv = written.map(|argv| argv.value.as_slice()).unwrap_or_default();
+    if argv.first().is_some_and(|program| !program.value.trim().is_empty()) {
+        return Some(argv.iter().map(|word| word.value.clone()).collect());
+    }
+    let help = word(
+        "add command = [\"python3\", \"tools/compress.py\"]: program and arguments, no shell",
+        "请加上 command = [\"python3\", \"tools/compress.py\"]：程序与参数，不经过 shell",
+    );
+    context.error(
+        written.map_or(place, |argv| &argv.place),
+        word("the strategy `command` needs a program to run", "strategy `command` 需要一个要运行的程序"),
+        help,
+    );
+    None
+}
+
+fn warn_of_missing_inputs(context: &mut ValidationContext<'_>, place: &Range<usize>) {
+    let help = word(
+        "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale",
+        "请列出程序的文件，inputs = [\"tools/**/*.py\"]：其中有改动，旧输出就过期",
+    );
+    context.warn(
+        place,
+        word(
+            "this command declares no `inputs`: a change of the program will not be seen",
+            "此命令没有声明 `inputs`：程序的改动不会被发现",
+        ),
+        help,
+    );
 }
 
 /// How compeval talks to the program.

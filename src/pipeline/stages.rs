@@ -7,11 +7,10 @@ use std::ops::Range;
 use super::file::Located;
 use super::file::tables::{AnswerTable, CompressTable, RecoveryTable, StructuredReplyTable};
 use super::model::Generator;
-use super::problem::Problem;
 use super::programs;
 use super::validation::{ValidationContext, model_declaration};
 use crate::answer::{self, Answerer, AnswererName, OPEN_BOOK, Recovery, SearchProtocol, TruncatedReplies};
-use crate::compress::{Method, Strategy};
+use crate::compress::{Method, MethodName, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::probe::{GENERATION_VARIABLES, generation_template};
 use base::locale::word;
@@ -82,29 +81,7 @@ fn recovery(
     const EXCERPT_TOKENS: u64 = 600;
     let RecoveryTable { calls, results, excerpt_tokens, protocol, command, batch_steps, .. } = &table.value;
     let protocols = SearchProtocol::ALL.map(|protocol| (protocol.name(), protocol));
-    let program = CompressTable {
-        command: command.clone(),
-        inputs: table.value.inputs.clone(),
-        env: table.value.env.clone(),
-        secrets: table.value.secrets.clone(),
-        identity: table.value.identity.clone(),
-        timeout_s: table.value.timeout_s.clone(),
-        deterministic: table.value.deterministic.clone(),
-        ..CompressTable::default()
-    };
-    if command.is_none() {
-        for (key, place) in program.written() {
-            context.error(
-                &place,
-                say!("`{key}` is for a `command`", "`{key}` 只用于 `command`"),
-                word(
-                    "add command = [\"PROGRAM\", …], or leave it out",
-                    "请加上 command = [\"PROGRAM\", …]，或省略此键",
-                ),
-            );
-        }
-    }
-    let program = Located { value: program, place: table.place.clone(), key: table.key.clone() };
+    let program = program_table(context, table);
     let command = match command {
         // A faulty program is already reported; the built-in search must not take its place.
         Some(_) => Some(programs::command(context, &program, None)?),
@@ -124,6 +101,33 @@ fn recovery(
         batches_steps: batch_steps.as_ref().is_some_and(|yes| yes.value),
         locale: context.locale,
     })
+}
+
+/// The keys of a search that describe its program, as a method would have them. Without a program there must be none.
+fn program_table(context: &mut ValidationContext<'_>, table: &Located<RecoveryTable>) -> Located<CompressTable> {
+    let program = CompressTable {
+        command: table.value.command.clone(),
+        inputs: table.value.inputs.clone(),
+        env: table.value.env.clone(),
+        secrets: table.value.secrets.clone(),
+        identity: table.value.identity.clone(),
+        timeout_s: table.value.timeout_s.clone(),
+        deterministic: table.value.deterministic.clone(),
+        ..CompressTable::default()
+    };
+    if program.command.is_none() {
+        for (key, place) in program.written() {
+            context.error(
+                &place,
+                say!("`{key}` is for a `command`", "`{key}` 只用于 `command`"),
+                word(
+                    "add command = [\"PROGRAM\", …], or leave it out",
+                    "请加上 command = [\"PROGRAM\", …]，或省略此键",
+                ),
+            );
+        }
+    }
+    Located { value: program, place: table.place.clone(), key: table.key.clone() }
 }
 
 /// The judges, in the order of the file.
@@ -198,64 +202,80 @@ pub(super) fn check_answerer(
     place: &Range<usize>,
     answerer: &Answerer,
 ) {
-    let reads = &answerer.model;
-    let (who, name) = (&answerer.name.0, &method.name);
     match &method.strategy {
-        Strategy::Opaque { model }
-            if !same_endpoint(model, reads) || reads.provider.dialect != Dialect::OpenaiResponses =>
-        {
-            let message = say!(
-                "`{who}` ({}) cannot read the opaque context of `{name}`",
-                "`{who}`（{}）不能读取 `{name}` 的不透明上下文",
-                reads.reference
-            );
-            let help = say!(
-                "only {} can: name an answerer of that provider by answerers = [\"…\"] in this table",
-                "只有 {} 可以：请在此表中用 answerers = [\"…\"] 指定该服务商的作答模型",
-                model.provider.name
-            );
-            context.error(place, message, help);
-        }
-        Strategy::Opaque { model } if model.reference.model != reads.reference.model => {
-            let problem = Problem::warning(say!(
-                "`{who}` ({}) answers from opaque items that {} made for `{name}`",
-                "`{who}`（{0}）用 {1} 为 `{name}` 产生的不透明项作答",
-                reads.reference,
-                model.reference
-            ));
-            let help = word(
-                "the vendor does not say whether another model can use them: name an answerer of the same model",
-                "厂商没有说明其他模型能否使用它们：请指定使用同一模型的作答模型",
-            );
-            context.problems.push(problem.at(context.file, place.clone()).help(help));
-        }
-        Strategy::ProviderCompaction { model, .. } if !same_endpoint(model, reads) => {
-            let message = say!(
-                "`{who}` ({}) cannot read the compaction block of `{name}`",
-                "`{who}`（{}）不能读取 `{name}` 的压缩块",
-                reads.reference
-            );
-            let help = say!(
-                "the block is bound to {}: name an answerer of that provider by answerers = [\"…\"] in this table",
-                "压缩块只能用于 {}：请在此表中用 answerers = [\"…\"] 指定该服务商的作答模型",
-                model.provider.name
-            );
-            context.error(place, message, help);
-        }
-        Strategy::ProviderCompaction { model, .. } if model.reference.model != reads.reference.model => {
-            let problem = Problem::warning(say!(
-                "`{who}` ({}) reads a compaction block that {} made for `{name}`",
-                "`{who}`（{0}）读取 {1} 为 `{name}` 产生的压缩块",
-                reads.reference,
-                model.reference
-            ));
-            let help = word(
-                "the provider binds a block to its model: expect answers to suffer",
-                "服务商把压缩块绑定到产生它的模型：回答可能变差",
-            );
-            context.problems.push(problem.at(context.file, place.clone()).help(help));
-        }
+        Strategy::Opaque { model } => check_opaque_reader(context, &method.name, model, place, answerer),
+        Strategy::ProviderCompaction { model, .. } => check_block_reader(context, &method.name, model, place, answerer),
         _ => {}
+    }
+}
+
+/// Reports an answerer of another provider than that of the opaque items, or of another model.
+fn check_opaque_reader(
+    context: &mut ValidationContext<'_>,
+    method: &MethodName,
+    maker: &ModelUse,
+    place: &Range<usize>,
+    Answerer { name: who, model: reads, .. }: &Answerer,
+) {
+    if !same_endpoint(maker, reads) || reads.provider.dialect != Dialect::OpenaiResponses {
+        let message = say!(
+            "`{who}` ({}) cannot read the opaque context of `{method}`",
+            "`{who}`（{}）不能读取 `{method}` 的不透明上下文",
+            reads.reference
+        );
+        let help = say!(
+            "only {} can: name an answerer of that provider by answerers = [\"…\"] in this table",
+            "只有 {} 可以：请在此表中用 answerers = [\"…\"] 指定该服务商的作答模型",
+            maker.provider.name
+        );
+        context.error(place, message, help);
+    } else if maker.reference.model != reads.reference.model {
+        let message = say!(
+            "`{who}` ({}) answers from opaque items that {} made for `{method}`",
+            "`{who}`（{0}）用 {1} 为 `{method}` 产生的不透明项作答",
+            reads.reference,
+            maker.reference
+        );
+        let help = word(
+            "the vendor does not say whether another model can use them: name an answerer of the same model",
+            "厂商没有说明其他模型能否使用它们：请指定使用同一模型的作答模型",
+        );
+        context.warn(place, message, help);
+    }
+}
+
+/// Reports an answerer of another provider than that of the compaction block, or of another model.
+fn check_block_reader(
+    context: &mut ValidationContext<'_>,
+    method: &MethodName,
+    maker: &ModelUse,
+    place: &Range<usize>,
+    Answerer { name: who, model: reads, .. }: &Answerer,
+) {
+    if !same_endpoint(maker, reads) {
+        let message = say!(
+            "`{who}` ({}) cannot read the compaction block of `{method}`",
+            "`{who}`（{}）不能读取 `{method}` 的压缩块",
+            reads.reference
+        );
+        let help = say!(
+            "the block is bound to {}: name an answerer of that provider by answerers = [\"…\"] in this table",
+            "压缩块只能用于 {}：请在此表中用 answerers = [\"…\"] 指定该服务商的作答模型",
+            maker.provider.name
+        );
+        context.error(place, message, help);
+    } else if maker.reference.model != reads.reference.model {
+        let message = say!(
+            "`{who}` ({}) reads a compaction block that {} made for `{method}`",
+            "`{who}`（{0}）读取 {1} 为 `{method}` 产生的压缩块",
+            reads.reference,
+            maker.reference
+        );
+        let help = word(
+            "the provider binds a block to its model: expect answers to suffer",
+            "服务商把压缩块绑定到产生它的模型：回答可能变差",
+        );
+        context.warn(place, message, help);
     }
 }
 

@@ -110,6 +110,9 @@ fn point_out_of_range(probe: &Probe, places: &ProbePlaces, points: usize) -> Ban
     }
 }
 
+/// What is wrong with a fact: the kind, the end of a sentence about the fact, and what to do.
+type Fault = (FindingKind, String, &'static str);
+
 /// The check of one probe.
 struct ProbeCheck<'a> {
     probe: &'a Probe,
@@ -160,61 +163,52 @@ impl ProbeCheck<'_> {
         BankFinding { kind, probe: Some(self.probe.id.clone()), place, message, help: help.to_owned() }
     }
 
-    fn check_expected(
-        &self,
-        fact: &Fact,
-        finder: &FactFinder,
-        question: &str,
-    ) -> Vec<(FindingKind, String, &'static str)> {
-        let mut found = Vec::new();
-        if self.probe.literal && !self.history.holds(finder, self.prefix.clone()) {
-            let later = self.history.holds(finder, self.prefix.end..self.history.len());
-            let message =
-                if later { word("occurs only after its point", "只在其压缩点之后出现") } else { nowhere() };
-            let help = word(
-                "quote the transcript, add the spelling it uses, or write \"literal\": false for a paraphrase",
-                "请引用会话记录原文、加上其中的写法，或对转述写 \"literal\": false",
-            );
-            found.push((FindingKind::UnprovenFact, message.to_owned(), help));
-        }
-        if finder.occurs_in(question) {
-            let help = word(
-                "ask without naming the answer; whoever repeats the question has it right",
-                "提问时不要说出答案；否则重复问题即可答对",
-            );
-            found.push((FindingKind::GivenAway, word("occurs in the question", "出现在问题中").to_owned(), help));
-        }
-        if self.history.holds(finder, self.tail.clone()) {
-            let help = word(
-                "it is shown verbatim, so it says nothing about the compression; ask for another fact",
-                "它会原样展示，因此不能说明压缩；请问另一个事实",
-            );
-            let message = word("also occurs in the verbatim tail", "也出现在逐字保留的尾部").to_owned();
-            found.push((FindingKind::InTail, message, help));
-        }
-        if finder.shortest() < STRONG {
-            let help = word(
-                "write what is beside it too, as in \"retries: 5\" for \"5\"",
-                "请连同旁边的内容一起写，例如以 \"retries: 5\" 代替 \"5\"",
-            );
-            let message = say!(
-                "is under {STRONG} characters and may occur in any text by chance",
-                "不足 {STRONG} 个字符，可能偶然出现在任何文本中"
-            );
-            found.push((FindingKind::Weak, message, help));
-        }
-        if self.probe.superseded_facts.contains(fact) {
-            let help = word(
-                "it is either true now or it was true once; keep one of the two",
-                "它要么现在成立，要么曾经成立；请只留其一",
-            );
-            let message = word("is also listed as superseded", "也被列为已被取代").to_owned();
-            found.push((FindingKind::Contradiction, message, help));
-        }
-        found
+    fn check_expected(&self, fact: &Fact, finder: &FactFinder, question: &str) -> Vec<Fault> {
+        let faults = [
+            self.unproven(finder),
+            given_away(finder, question),
+            self.in_tail(finder),
+            weak(finder),
+            self.contradiction(fact),
+        ];
+        faults.into_iter().flatten().collect()
     }
 
-    fn check_superseded(&self, fact: &Fact) -> Option<(FindingKind, String, &'static str)> {
+    fn unproven(&self, finder: &FactFinder) -> Option<Fault> {
+        if !self.probe.literal || self.history.holds(finder, self.prefix.clone()) {
+            return None;
+        }
+        let later = self.history.holds(finder, self.prefix.end..self.history.len());
+        let message =
+            if later { word("occurs only after its point", "只在其压缩点之后出现") } else { nowhere() };
+        let help = word(
+            "quote the transcript, add the spelling it uses, or write \"literal\": false for a paraphrase",
+            "请引用会话记录原文、加上其中的写法，或对转述写 \"literal\": false",
+        );
+        Some((FindingKind::UnprovenFact, message.to_owned(), help))
+    }
+
+    fn in_tail(&self, finder: &FactFinder) -> Option<Fault> {
+        let help = word(
+            "it is shown verbatim, so it says nothing about the compression; ask for another fact",
+            "它会原样展示，因此不能说明压缩；请问另一个事实",
+        );
+        let message = word("also occurs in the verbatim tail", "也出现在逐字保留的尾部");
+        let is_shown = self.history.holds(finder, self.tail.clone());
+        is_shown.then(|| (FindingKind::InTail, message.to_owned(), help))
+    }
+
+    fn contradiction(&self, fact: &Fact) -> Option<Fault> {
+        let help = word(
+            "it is either true now or it was true once; keep one of the two",
+            "它要么现在成立，要么曾经成立；请只留其一",
+        );
+        let message = word("is also listed as superseded", "也被列为已被取代");
+        let is_both = self.probe.superseded_facts.contains(fact);
+        is_both.then(|| (FindingKind::Contradiction, message.to_owned(), help))
+    }
+
+    fn check_superseded(&self, fact: &Fact) -> Option<Fault> {
         let known = self.history.holds(&FactFinder::within(fact, self.history.paths()), self.prefix.clone());
         let help = word(
             "what never occurred there cannot be carried over by mistake; quote the transcript",
@@ -223,6 +217,30 @@ impl ProbeCheck<'_> {
         let missing = self.probe.literal && !known;
         missing.then(|| (FindingKind::UnprovenSuperseded, nowhere().to_owned(), help))
     }
+}
+
+fn given_away(finder: &FactFinder, question: &str) -> Option<Fault> {
+    let help = word(
+        "ask without naming the answer; whoever repeats the question has it right",
+        "提问时不要说出答案；否则重复问题即可答对",
+    );
+    let message = word("occurs in the question", "出现在问题中");
+    finder.occurs_in(question).then(|| (FindingKind::GivenAway, message.to_owned(), help))
+}
+
+fn weak(finder: &FactFinder) -> Option<Fault> {
+    if finder.shortest() >= STRONG {
+        return None;
+    }
+    let help = word(
+        "write what is beside it too, as in \"retries: 5\" for \"5\"",
+        "请连同旁边的内容一起写，例如以 \"retries: 5\" 代替 \"5\"",
+    );
+    let message = say!(
+        "is under {STRONG} characters and may occur in any text by chance",
+        "不足 {STRONG} 个字符，可能偶然出现在任何文本中"
+    );
+    Some((FindingKind::Weak, message, help))
 }
 
 fn nowhere() -> &'static str {

@@ -403,18 +403,7 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
         let names = change.one_sided.join(", ");
         tr.locale.pick(format!("only one side has some grades of {names}"), format!("{names} 的部分评分仅一侧有"))
     });
-    let tokens = change.tokens.filter(|tokens| tokens.abs() >= MIN_TOKEN_CHANGE).map(|tokens| {
-        let part = percent(tokens.abs());
-        let (english, chinese) = if tokens < 0.0 { ("fewer", "减少") } else { ("more", "增加") };
-        tr.locale.pick(format!("{part} {english} tokens"), format!("词元{chinese} {part}"))
-    });
-    let answerers = change.answerers.map(|AnswererAgreement { same, of }| match same {
-        // The result of the first one with the regressions of others.
-        0 => tr.locale.pick("no answerer alone gives this result", "没有一个作答模型单独得出此结论").to_owned(),
-        same => tr
-            .locale
-            .pick(format!("same with {same} of {of} answerers"), format!("{of} 个作答模型中 {same} 个结论相同")),
-    });
+    let tokens = change.tokens.filter(|tokens| tokens.abs() >= MIN_TOKEN_CHANGE);
     let drift = change.drift_unchecked.then(|| tr.locale.pick("drift not checked", "未检查评审漂移").to_owned());
     let confirms =
         change.confirms.then(|| tr.locale.pick("on fixtures that no try used", "在未用于任何尝试的样本上").to_owned());
@@ -431,8 +420,8 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
             tr,
         ),
         count_methods(change.unchanged, ["method unchanged", "methods unchanged"], "个方法无变化", tr),
-        tokens,
-        answerers,
+        tokens.map(|tokens| token_change(tokens, tr)),
+        change.answerers.map(|answerers| agreement(answerers, tr)),
         confirms,
         drift,
         lexical,
@@ -440,4 +429,22 @@ fn consequences(change: &MainChange, tr: &Translation) -> Vec<String> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// `12% fewer tokens`
+fn token_change(tokens: f64, tr: &Translation) -> String {
+    let part = percent(tokens.abs());
+    let (english, chinese) = if tokens < 0.0 { ("fewer", "减少") } else { ("more", "增加") };
+    tr.locale.pick(format!("{part} {english} tokens"), format!("词元{chinese} {part}"))
+}
+
+/// `same with 2 of 3 answerers`
+fn agreement(AnswererAgreement { same, of }: AnswererAgreement, tr: &Translation) -> String {
+    match same {
+        // The result of the first one with the regressions of others.
+        0 => tr.locale.pick("no answerer alone gives this result", "没有一个作答模型单独得出此结论").to_owned(),
+        same => tr
+            .locale
+            .pick(format!("same with {same} of {of} answerers"), format!("{of} 个作答模型中 {same} 个结论相同")),
+    }
 }

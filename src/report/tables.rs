@@ -8,7 +8,7 @@ use super::notes::{confounds, critical_warnings, has_answers, keeps_user_message
 use super::numbers::{
     UNKNOWN, brackets, count, count_range, mark, percent_range, probability, range, score, share, signed, usd,
 };
-use super::styled::{StyledText, TableCell, TextStyle, TextTable};
+use super::styled::{Span, StyledText, TableCell, TextStyle, TextTable};
 use super::translation::{Translation, fill, translation};
 use crate::judge::Dimension;
 use crate::results::{
@@ -26,14 +26,7 @@ const PROBES: u32 = 10;
 pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> StyledText {
     let tr = translation(manifest.design.locale.of_report());
     let mut out = StyledText::default();
-    let mut heading = vec![(TextStyle::Strong, summary.label.clone())];
-    if let Some(comparison) = &summary.comparison {
-        heading.push((TextStyle::Plain, format!("  {} {}", tr.against, comparison.baseline)));
-    }
-    if summary.lexical {
-        heading.push((TextStyle::Warning, format!("  {}", tr.lexical)));
-    }
-    out.line(heading);
+    out.line(heading(summary, tr));
     for warning in critical_warnings(summary, manifest, tr) {
         out.paragraph(TextStyle::Warning, &warning, width);
     }
@@ -73,6 +66,18 @@ pub fn summary_table(summary: &Summary, manifest: &Manifest, width: usize) -> St
         out.paragraph(TextStyle::Dim, &note, width);
     }
     out
+}
+
+/// The label, the baseline, and whether built-in rules took the place of models.
+fn heading(summary: &Summary, tr: &Translation) -> Vec<Span> {
+    let mut heading = vec![(TextStyle::Strong, summary.label.clone())];
+    if let Some(comparison) = &summary.comparison {
+        heading.push((TextStyle::Plain, format!("  {} {}", tr.against, comparison.baseline)));
+    }
+    if summary.lexical {
+        heading.push((TextStyle::Warning, format!("  {}", tr.lexical)));
+    }
+    heading
 }
 
 fn figures(table: FigureTable) -> TextTable {

@@ -306,12 +306,9 @@ impl Executor<'_> {
         let model = request.model_ref();
         let expected @ (input, _) = estimate(&call);
         self.fits_window(action, &model, input)?;
-        let longest = self.longest_reply(&model, &call);
-        let lane = self.most_expensive_lane(&call, &model);
-        let lease = BudgetLease::new(self.budget, self.prices, action.task.stage(), &model, lane, input, longest);
         let has_output = self.has_output(action);
         let before = if has_output { action.unusable } else { unusable_in_batch(self.store, &action.key) };
-        let lease = lease.until_blocked(breakers, request).after_unusable(before);
+        let lease = self.lease(action, &model, &call, input).until_blocked(breakers, request).after_unusable(before);
         let mut attempt = 1 + before;
         loop {
             let stored = &Cell::new(None);
@@ -340,21 +337,50 @@ impl Executor<'_> {
             };
             match plan::read_reply(&self.preparer, &action.task, reply.dialect, &completion) {
                 Ok(output) => {
-                    self.outputs.note_model(action.work.requested_model(), reply.model);
-                    let usage_warning = reply.usage_warning.map(|warning| format!("`{model}` {warning}"));
-                    let made = self.note_output(action, stored.take(), output);
-                    return Ok(ExecutedOutput { repeated, usage_warning, ..made });
+                    let made = self.note_answer(action, &model, reply, stored.take(), output);
+                    return Ok(ExecutedOutput { repeated, ..made });
                 }
-                Err(fault) => {
-                    self.note_unreadable(stored.take(), &fault.to_string());
-                    if attempt >= action.attempts {
-                        let message = say!("{fault} ({attempt} replies)", "{fault}（{attempt} 条回复）");
-                        return Err(self.unreadable(action, &fault, message).into());
-                    }
-                    attempt += 1;
-                }
+                Err(fault) => self.note_unusable(action, stored.take(), &fault, attempt)?,
             }
+            attempt += 1;
         }
+    }
+
+    /// What limits the cost of asking `model`, with about `input` tokens.
+    fn lease<'b>(&'b self, action: &Action, model: &'b ModelRef, call: &Call, input: Tokens) -> BudgetLease<'b> {
+        let longest = self.longest_reply(model, call);
+        let lane = self.most_expensive_lane(call, model);
+        BudgetLease::new(self.budget, self.prices, action.task.stage(), model, lane, input, longest)
+    }
+
+    /// Notes how a reply of `model` was read, and the model that it names.
+    fn note_answer(
+        &self,
+        action: &Action,
+        model: &ModelRef,
+        reply: RawReply,
+        record: Option<Record>,
+        output: Output,
+    ) -> ExecutedOutput {
+        self.outputs.note_model(action.work.requested_model(), reply.model);
+        let usage_warning = reply.usage_warning.map(|warning| format!("`{model}` {warning}"));
+        ExecutedOutput { usage_warning, ..self.note_output(action, record, output) }
+    }
+
+    /// Notes that a reply, the attempt with this number, is not an output. After the last attempt that is an error.
+    fn note_unusable(
+        &self,
+        action: &Action,
+        record: Option<Record>,
+        fault: &Unreadable,
+        attempt: u32,
+    ) -> Result<(), ExecutionError> {
+        self.note_unreadable(record, &fault.to_string());
+        if attempt < action.attempts {
+            return Ok(());
+        }
+        let message = say!("{fault} ({attempt} replies)", "{fault}（{attempt} 条回复）");
+        Err(self.unreadable(action, fault, message).into())
     }
 
     /// Whether the reply to a request of about `input` tokens is an output.

@@ -324,70 +324,58 @@ fn limit_kind(codes: &[String], text: &str) -> Option<LimitKind> {
 }
 
 fn hint(status: u16, class: ErrorClass, error: &Value, text: &str) -> Option<String> {
-    match class {
-        ErrorClass::Auth => Some(
-            word(
-                "check the key in the variable that api_key_env names, and what it may do",
-                "请检查 api_key_env 所指变量中的密钥及其权限",
-            )
-            .into(),
+    let words = match class {
+        ErrorClass::Auth => word(
+            "check the key in the variable that api_key_env names, and what it may do",
+            "请检查 api_key_env 所指变量中的密钥及其权限",
         ),
-        ErrorClass::Quota => Some(
-            word(
-                "the account's money or plan limit is reached; nothing more will pass",
-                "账户的余额或套餐额度已用尽；之后的请求都不会通过",
-            )
-            .into(),
+        ErrorClass::Quota => word(
+            "the account's money or plan limit is reached; nothing more will pass",
+            "账户的余额或套餐额度已用尽；之后的请求都不会通过",
         ),
-        ErrorClass::TooLong => Some(match (error["n_prompt_tokens"].as_u64(), error["n_ctx"].as_u64()) {
-            (Some(got), Some(limit)) => {
-                say!(
-                    "the prompt has {got} tokens, the window {limit}: enlarge it (llama-server: -c), or take an \
-                     earlier point",
-                    "提示词有 {got} 个词元，窗口为 {limit}：请扩大窗口（llama-server：-c），或选更早的压缩点"
-                )
-            }
-            // vLLM and OpenAI count the room for the reply too.
-            _ if text.contains("in the completion") || text.contains("max_tokens") => word(
-                "prompt and max_output_tokens exceed the window together: lower that, or take a larger window",
-                "提示词与 max_output_tokens 合计超过窗口：请降低后者，或用更大的窗口",
-            )
-            .into(),
-            _ => word(
-                "take a model with a larger window, or an earlier compression point",
-                "请选窗口更大的模型，或更早的压缩点",
-            )
-            .into(),
-        }),
-        ErrorClass::RateLimited => Some(
-            word(
-                "declare requests_per_minute or tokens_per_minute below the provider's limit",
-                "请声明低于服务商上限的 requests_per_minute 或 tokens_per_minute",
-            )
-            .into(),
+        ErrorClass::TooLong => return Some(hint_of_too_long(error, text)),
+        ErrorClass::RateLimited => word(
+            "declare requests_per_minute or tokens_per_minute below the provider's limit",
+            "请声明低于服务商上限的 requests_per_minute 或 tokens_per_minute",
         ),
         ErrorClass::NotFound if text.contains("model") => {
-            Some(word("check the model's name as this provider spells it", "请按该服务商的写法检查模型名").into())
+            word("check the model's name as this provider spells it", "请按该服务商的写法检查模型名")
         }
-        ErrorClass::NotFound => Some(
-            word(
-                "check base_url: it ends before the endpoint's own path",
-                "请检查 base_url：它应止于端点自身的路径之前",
-            )
-            .into(),
+        ErrorClass::NotFound => word(
+            "check base_url: it ends before the endpoint's own path",
+            "请检查 base_url：它应止于端点自身的路径之前",
         ),
-        ErrorClass::Invalid if text.contains(OVER_THE_RATE) => Some(
-            word(
-                "the request alone has more tokens than the account may use a minute: have that limit raised, or take an \
-                 earlier compression point",
-                "仅此请求的词元数就超过账户每分钟的上限：请提高该上限，或选更早的压缩点",
-            )
-            .into(),
+        ErrorClass::Invalid if text.contains(OVER_THE_RATE) => word(
+            "the request alone has more tokens than the account may use a minute: have that limit raised, or take an \
+             earlier compression point",
+            "仅此请求的词元数就超过账户每分钟的上限：请提高该上限，或选更早的压缩点",
         ),
         ErrorClass::Invalid if (300..400).contains(&status) => {
-            Some(word("check base_url: the server redirects", "请检查 base_url：服务器发生重定向").into())
+            word("check base_url: the server redirects", "请检查 base_url：服务器发生重定向")
         }
-        _ => None,
+        _ => return None,
+    };
+    Some(words.to_owned())
+}
+
+/// What to do about a prompt that the window cannot hold.
+fn hint_of_too_long(error: &Value, text: &str) -> String {
+    match (error["n_prompt_tokens"].as_u64(), error["n_ctx"].as_u64()) {
+        (Some(got), Some(limit)) => say!(
+            "the prompt has {got} tokens, the window {limit}: enlarge it (llama-server: -c), or take an earlier point",
+            "提示词有 {got} 个词元，窗口为 {limit}：请扩大窗口（llama-server：-c），或选更早的压缩点"
+        ),
+        // vLLM and OpenAI count the room for the reply too.
+        _ if text.contains("in the completion") || text.contains("max_tokens") => word(
+            "prompt and max_output_tokens exceed the window together: lower that, or take a larger window",
+            "提示词与 max_output_tokens 合计超过窗口：请降低后者，或用更大的窗口",
+        )
+        .to_owned(),
+        _ => word(
+            "take a model with a larger window, or an earlier compression point",
+            "请选窗口更大的模型，或更早的压缩点",
+        )
+        .to_owned(),
     }
 }
 

@@ -1,5 +1,8 @@
 //! `compeval plan`: what would run, what is cached and why, and the estimated cost.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use clap::Args;
 use serde::Serialize;
 
@@ -28,7 +31,7 @@ use base::text::shell_word;
 
 use models::{Lane, ModelUse, Prices};
 use stats::REGRADED_ANSWERS;
-use store::cache::{Layered, Lookup};
+use store::cache::{CacheSnapshot, Layered, Lookup};
 use store::remote::RemoteEntries;
 
 #[derive(Debug, Args)]
@@ -213,17 +216,7 @@ pub(crate) fn plan_project(
     let trusted = remote.trusted(&pipeline.remote)?;
     let url = remote.given()?.place(&pipeline.remote).map(ToString::to_string);
     let remote = if *offline { None } else { remote.connect_for_plan(&pipeline.remote, console)? };
-    let mut snapshot = open_snapshot(&pipeline.cache)?;
-    snapshot.trust_only(&trusted)?;
-    let forecast = match &part {
-        Some(part) => {
-            let mut known = open_snapshot(part.project_cache())?;
-            known.trust_only(&trusted)?;
-            let lookup = Layered { upper: &snapshot, lower: &known };
-            forecast_with(&pipeline, select, &lookup, remote.as_ref(), &Journal::default())?
-        }
-        None => forecast_with(&pipeline, select, &snapshot, remote.as_ref(), &Journal::read(&snapshot)?)?,
-    };
+    let forecast = forecast_project(&pipeline, select, part.as_ref(), remote.as_ref(), &trusted)?;
     if let Some(remote) = &remote {
         remote.take_warnings().into_iter().for_each(|warning| console.warn(word("remote:", "远程："), warning));
     }
@@ -262,6 +255,29 @@ fn note_label(pipeline: &Pipeline, label: &Label, console: &Console) {
         return;
     };
     console.note(&console.labelled(TextStyle::Warning, word("label:", "标签："), obstacle));
+}
+
+/// The forecast from the cache of the project; a part looks into its own first.
+fn forecast_project(
+    pipeline: &Pipeline,
+    select: &SelectArgs,
+    part: Option<&PartOfRun>,
+    remote: Option<&RemoteEntries>,
+    trusted: &BTreeSet<String>,
+) -> Result<Forecast, Failure> {
+    let snapshot = trusted_snapshot(&pipeline.cache, trusted)?;
+    let Some(part) = part else {
+        return forecast_with(pipeline, select, &snapshot, remote, &Journal::read(&snapshot)?);
+    };
+    let known = trusted_snapshot(part.project_cache(), trusted)?;
+    let lookup = Layered { upper: &snapshot, lower: &known };
+    forecast_with(pipeline, select, &lookup, remote, &Journal::default())
+}
+
+fn trusted_snapshot(cache: &Path, trusted: &BTreeSet<String>) -> Result<CacheSnapshot, Failure> {
+    let mut snapshot = open_snapshot(cache)?;
+    snapshot.trust_only(trusted)?;
+    Ok(snapshot)
 }
 
 /// The forecast from a cache, and from the remote where that has none.

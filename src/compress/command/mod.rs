@@ -40,16 +40,7 @@ pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
     }
     let usage = take(&mut object, "usage").map(usage::read).transpose()?;
     let mut warnings = warnings_of(take(&mut object, "warnings"))?;
-    let is_unchanged = match take(&mut object, "compressed") {
-        None => false,
-        Some(Value::Bool(compressed)) => !compressed,
-        Some(_) => {
-            return Err(CompressFault::contract(
-                word("`compressed` is no truth value", "`compressed` 不是真假值"),
-                word("true, false, or no `compressed` at all", "true、false，或没有 `compressed`"),
-            ));
-        }
-    };
+    let is_unchanged = is_unchanged(take(&mut object, "compressed"))?;
     let state = take(&mut object, "state");
     if state.as_ref().is_some_and(|state| !state.is_object()) {
         return Err(CompressFault::contract(
@@ -58,28 +49,7 @@ pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
         ));
     }
     let archive = take(&mut object, "archive");
-    let (name, body) = match (take(&mut object, "messages"), take(&mut object, "summary")) {
-        (Some(_), Some(_)) => {
-            return Err(CompressFault::contract(
-                word("both `messages` and `summary` are there", "`messages` 与 `summary` 同时存在"),
-                word("one of the two", "两者之一"),
-            ));
-        }
-        (None, None) => {
-            let keys: Vec<&str> = object.keys().map(String::as_str).collect();
-            let found = match keys.is_empty() {
-                true => word("neither `messages` nor `summary` is there", "`messages` 与 `summary` 都没有").to_owned(),
-                false => say!(
-                    "neither `messages` nor `summary` is there, but `{}`",
-                    "`messages` 与 `summary` 都没有，但有 `{}`",
-                    keys.join("`, `")
-                ),
-            };
-            return Err(CompressFault::contract(found, word("one of the two", "两者之一")));
-        }
-        (Some(messages), None) => ("messages", messages),
-        (None, Some(summary)) => ("summary", summary),
-    };
+    let (name, body) = take_body(&mut object)?;
     let context = context_of(name, &body)?;
     let notes = archive.as_ref().map(messages::read_archive).transpose()?;
     // A program may list its modules unasked. If it was asked for them, they were taken out before.
@@ -114,6 +84,41 @@ fn parse_object(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
 /// The value under `key`; null counts as absent.
 fn take(object: &mut Map<String, Value>, key: &str) -> Option<Value> {
     object.remove(key).filter(|value| !value.is_null())
+}
+
+/// Whether the program says that it left the messages as they are.
+fn is_unchanged(compressed: Option<Value>) -> Result<bool, CompressFault> {
+    match compressed {
+        None => Ok(false),
+        Some(Value::Bool(compressed)) => Ok(!compressed),
+        Some(_) => Err(CompressFault::contract(
+            word("`compressed` is no truth value", "`compressed` 不是真假值"),
+            word("true, false, or no `compressed` at all", "true、false，或没有 `compressed`"),
+        )),
+    }
+}
+
+/// Takes out the new context, `messages` or `summary`, with the name of its key.
+fn take_body(object: &mut Map<String, Value>) -> Result<(&'static str, Value), CompressFault> {
+    let found = match (take(object, "messages"), take(object, "summary")) {
+        (Some(messages), None) => return Ok(("messages", messages)),
+        (None, Some(summary)) => return Ok(("summary", summary)),
+        (Some(_), Some(_)) => {
+            word("both `messages` and `summary` are there", "`messages` 与 `summary` 同时存在").to_owned()
+        }
+        (None, None) if object.is_empty() => {
+            word("neither `messages` nor `summary` is there", "`messages` 与 `summary` 都没有").to_owned()
+        }
+        (None, None) => {
+            let keys: Vec<&str> = object.keys().map(String::as_str).collect();
+            say!(
+                "neither `messages` nor `summary` is there, but `{}`",
+                "`messages` 与 `summary` 都没有，但有 `{}`",
+                keys.join("`, `")
+            )
+        }
+    };
+    Err(CompressFault::contract(found, word("one of the two", "两者之一")))
 }
 
 fn context_of(name: &str, body: &Value) -> Result<Context, CompressFault> {

@@ -11,13 +11,15 @@ use crate::answer::{Answer, Asked, Round};
 use crate::compress::Context;
 use crate::judge::{self, CriterionScore};
 use crate::measure::{
-    FactOutcome, Headings, InventedReferences, ProbeMeasure, ProseEntries, compression_ratio, reference_keys, share,
+    ContextFacts, FactOutcome, Headings, InventedReferences, Measured, ProbeMeasure, ProseEntries, compression_ratio,
+    reference_keys, share,
 };
 use crate::pipeline::{CellCoordinate, FixtureIx, Injection, MethodIx};
 use crate::plan::{
     CurrentSources, FixtureTexts, JudgeTask, LoadedContext, Output, OutputCache, OutputUnavailable, Preparer, Resolved,
     ResolvedContext, Task, probe_of,
 };
+use crate::probe::Probe;
 use crate::results::{
     ConstraintRow, ContextNeeded, ContextReference, ContextRow, OpenBook, Row, RowCost, RowKeys, RowSearch, RowStep,
 };
@@ -48,6 +50,16 @@ impl PromptWords {
     fn from_text(text: &str) -> PromptWords {
         PromptWords { headings: Headings::from_prompt(text), references: reference_keys(text) }
     }
+}
+
+/// What is measured of a judged cell without its judge.
+struct CellMeasures<'t> {
+    probe: &'t Probe,
+    measured: Measured,
+    /// The share of the expected facts that occur in the summary alone.
+    summary_survival: Option<f64>,
+    context_facts: Option<ContextFacts>,
+    open_book: Option<OpenBook>,
 }
 
 /// The maximum number of fixtures in memory. The matrix goes through the fixtures in order, and only a few overlap.
@@ -96,44 +108,16 @@ impl<'e> RowBuilder<'e> {
         fresh: Option<&Output>,
         measures: &Measures,
     ) -> Result<Row, OutputUnavailable> {
-        let grades = match fresh {
-            Some(Output::Grades(grades)) => grades.clone(),
-            _ => match self.outputs.read(&Task::Judge(task.clone()), &resolved.key)? {
-                Output::Grades(grades) => grades,
-                _ => return Err(OutputUnavailable::Gone(resolved.key)),
-            },
-        };
+        let pipeline = self.preparer.pipeline();
+        let place = CellCoordinate::from_judge(pipeline, &task.cell);
+        let grades = self.grades(task, resolved, fresh)?;
         let context = self.outputs.context(&task.context)?;
         let answer = self.outputs.answer(&task.answer_task(), &task.answer.key)?;
-        self.assemble(task, resolved, grades, &context, &answer, measures)
-    }
-
-    fn assemble(
-        &self,
-        task: &JudgeTask,
-        resolved: &Resolved,
-        grades: Vec<CriterionScore>,
-        context: &LoadedContext,
-        answer: &Answer,
-        measures: &Measures,
-    ) -> Result<Row, OutputUnavailable> {
-        let pipeline = self.preparer.pipeline();
-        let (texts, point) = (&task.context.texts, task.cell.answer.compress.point);
-        let place = CellCoordinate::from_judge(pipeline, &task.cell);
-        let probe = probe_of(texts, &task.cell.answer).map_err(crate::plan::Unreadable::from)?;
-        let measure = measures.probe(texts, point, task.cell.answer.probe, probe, pipeline.settings.tail);
-        let present = context.folded().map(|folded| measure.presence(folded));
-        let mut measured = measure.measure(
-            measures.history(texts),
-            present.as_deref(),
-            |message| context.points_to(message, || measures.distinctive_references(texts, message)),
-            &answer.text,
-        );
-        self.mark_found(task, &measure, &mut measured.facts);
-        let open_book = self.open_book(task, measures, &measure, present.as_deref(), context);
+        let CellMeasures { probe, measured, summary_survival, context_facts, open_book } =
+            self.measure_cell(task, &context, &answer, measures)?;
         let scores = judge::grade(&pipeline.rubric, &grades);
-        let context_tokens = self.context_tokens(task, context);
-        let replaced_tokens = measures.replaced(texts, point);
+        let context_tokens = self.context_tokens(task, &context);
+        let replaced_tokens = measures.replaced(&task.context.texts, task.cell.answer.compress.point);
         Ok(Row {
             fixture: place.fixture.to_string(),
             point: place.point.0,
@@ -155,11 +139,8 @@ impl<'e> RowBuilder<'e> {
             heading: self.prompt(&task.context).headings.best(probe.kind, &probe.question).map(str::to_owned),
             stale_facts: measured.stale,
             fact_survival: measured.fact_survival,
-            summary_survival: context.folded_summary().and_then(|summary| share(measure.presence(summary))),
-            context_facts: context
-                .entries()
-                .zip(context.folded())
-                .and_then(|(entries, text)| measure.in_context(entries, text)),
+            summary_survival,
+            context_facts,
             is_constraint: probe.is_constraint(),
             fabricated: measured.asserted,
             invented: measured.unknown_names,
@@ -173,6 +154,51 @@ impl<'e> RowBuilder<'e> {
             truncated: answer.truncated,
             open_book,
             answer: answer.text.to_string(),
+        })
+    }
+
+    /// The grades of a cell: those of `fresh`, or else what the cache has.
+    fn grades(
+        &self,
+        task: &JudgeTask,
+        resolved: &Resolved,
+        fresh: Option<&Output>,
+    ) -> Result<Vec<CriterionScore>, OutputUnavailable> {
+        if let Some(Output::Grades(grades)) = fresh {
+            return Ok(grades.clone());
+        }
+        match self.outputs.read(&Task::Judge(task.clone()), &resolved.key)? {
+            Output::Grades(grades) => Ok(grades),
+            _ => Err(OutputUnavailable::Gone(resolved.key)),
+        }
+    }
+
+    fn measure_cell<'t>(
+        &self,
+        task: &'t JudgeTask,
+        context: &LoadedContext,
+        answer: &Answer,
+        measures: &Measures,
+    ) -> Result<CellMeasures<'t>, OutputUnavailable> {
+        let (texts, point) = (&task.context.texts, task.cell.answer.compress.point);
+        let probe = probe_of(texts, &task.cell.answer).map_err(crate::plan::Unreadable::from)?;
+        let tail = self.preparer.pipeline().settings.tail;
+        let measure = measures.probe(texts, point, task.cell.answer.probe, probe, tail);
+        let present = context.folded().map(|folded| measure.presence(folded));
+        let mut measured = measure.measure(
+            measures.history(texts),
+            present.as_deref(),
+            |message| context.points_to(message, || measures.distinctive_references(texts, message)),
+            &answer.text,
+        );
+        self.mark_found(task, &measure, &mut measured.facts);
+        let readable = context.entries().zip(context.folded());
+        Ok(CellMeasures {
+            probe,
+            measured,
+            summary_survival: context.folded_summary().and_then(|summary| share(measure.presence(summary))),
+            context_facts: readable.and_then(|(entries, text)| measure.in_context(entries, text)),
+            open_book: self.open_book(task, measures, &measure, present.as_deref(), context),
         })
     }
 

@@ -53,20 +53,7 @@ pub(super) async fn poll(
     waiting: &HashMap<ActionKey, Action>,
 ) -> Result<Option<Outcomes>, CacheError> {
     (tracked.was_polled, tracked.is_stuck) = (true, false);
-    let account = &tracked.batch.intent.account;
-    let client = match BatchClient::new(account) {
-        Ok(client) => client,
-        Err(failure) => {
-            tracked.note_stuck(failure.message);
-            return Ok(None);
-        }
-    };
-    if client.fingerprint() != tracked.batch.intent.fingerprint {
-        let variable = account.api_key.as_ref().map_or(word("the key", "密钥"), |variable| &*variable.0);
-        let text = say!("submitted with another key than {variable} has now", "提交时的密钥与 {variable} 现在的不同");
-        tracked.note_stuck(text);
-        return Ok(None);
-    }
+    let Some(client) = connect(tracked) else { return Ok(None) };
     let id = match &tracked.batch.id {
         Some(id) => id.clone(),
         None => match confirm(executor, &client, tracked, known).await? {
@@ -92,18 +79,39 @@ pub(super) async fn poll(
             Ok(None)
         }
         Some(BatchEnding::Refused(why)) => {
-            let message = say!("the provider refused the batch: {why}", "服务商拒绝了该批次：{why}");
-            let failure = CallFailure { class: ErrorClass::Invalid, message, hint: None, attempts: 1 };
-            let lines = tracked.batch.intent.lines.iter();
-            let outcomes = lines
-                .map(|line| (line.key, LineResult::without_reply(line, LineOutcome::Failed, Some(failure.clone()))))
-                .collect();
-            close(executor, tracked, &outcomes).await?;
+            let outcomes = close_refused(executor, tracked, why).await?;
             client.delete(&status).await;
             Ok(Some(outcomes))
         }
         Some(BatchEnding::Done) => collect(executor, &client, tracked, &status, waiting).await,
     }
+}
+
+/// A client with the key that a batch was submitted with. If there is none, notes why.
+fn connect(tracked: &mut Tracked) -> Option<BatchClient> {
+    let BatchIntent { account, fingerprint, .. } = &tracked.batch.intent;
+    let why = match BatchClient::new(account) {
+        Ok(client) if client.fingerprint() == *fingerprint => return Some(client),
+        Ok(_) => {
+            let variable = account.api_key.as_ref().map_or(word("the key", "密钥"), |variable| &*variable.0);
+            say!("submitted with another key than {variable} has now", "提交时的密钥与 {variable} 现在的不同")
+        }
+        Err(failure) => failure.message,
+    };
+    tracked.note_stuck(why);
+    None
+}
+
+/// Closes a batch that the vendor refused: all of its lines have failed.
+async fn close_refused(executor: &Executor<'_>, tracked: &Tracked, why: &str) -> Result<Outcomes, CacheError> {
+    let message = say!("the provider refused the batch: {why}", "服务商拒绝了该批次：{why}");
+    let failure = CallFailure { class: ErrorClass::Invalid, message, hint: None, attempts: 1 };
+    let lines = tracked.batch.intent.lines.iter();
+    let outcomes: Outcomes = lines
+        .map(|line| (line.key, LineResult::without_reply(line, LineOutcome::Failed, Some(failure.clone()))))
+        .collect();
+    close(executor, tracked, &outcomes).await?;
+    Ok(outcomes)
 }
 
 fn gone() -> &'static str {

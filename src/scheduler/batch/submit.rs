@@ -21,7 +21,7 @@ use base::files::{FileLock, user_folder};
 use base::units::{Tokens, Usd};
 use models::{
     BatchAccount, BatchClient, BatchRequest, CallFailure, CreateFault, HttpRequest, Lane, ModelRef, Operation,
-    ProviderSpec,
+    PreparedBatch, ProviderSpec,
 };
 use store::cache::{BatchNonce, CacheError, now_ms};
 
@@ -191,6 +191,20 @@ impl Submitter<'_, '_> {
         }
     }
 
+    /// Uploads the requests of a batch. `first` is one of `built`; all of them ask its model.
+    async fn upload(
+        self,
+        client: &BatchClient,
+        spec: &ProviderSpec,
+        first: &BuiltRequest,
+        built: &[BuiltRequest],
+    ) -> Result<(BatchIntent, PreparedBatch), CallFailure> {
+        let newest = client.newest().await?;
+        let intent = self.intent(spec, first, built, client.fingerprint(), newest);
+        let prepared = client.prepare(&intent.nonce.to_string(), &requests(&intent, built)).await?;
+        Ok((intent, prepared))
+    }
+
     async fn create(
         self,
         client: &BatchClient,
@@ -209,22 +223,15 @@ impl Submitter<'_, '_> {
             }
             lock = lock_creation(&account, client.fingerprint()) => lock,
         };
-        let newest = match client.newest().await {
-            Ok(newest) => newest,
+        let uploaded = self.upload(client, spec, first, &built).await;
+        let (mut intent, prepared) = match uploaded {
+            Ok(uploaded) => uploaded,
             Err(failure) => {
                 self.refuse(built, &failure, submission);
                 return Ok(());
             }
         };
-        let mut intent = self.intent(spec, first, &built, client.fingerprint(), newest);
         let nonce = intent.nonce;
-        let prepared = match client.prepare(&nonce.to_string(), &requests(&intent, &built)).await {
-            Ok(prepared) => prepared,
-            Err(failure) => {
-                self.refuse(built, &failure, submission);
-                return Ok(());
-            }
-        };
         // An upload may take longer than a batch is searched for whose creation was not confirmed.
         intent.created = now_ms();
         intent.write(store).await?;

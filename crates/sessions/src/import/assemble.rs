@@ -79,34 +79,7 @@ pub fn assemble(
     options: &FixtureOptions,
     count: &dyn Fn(&Message) -> Tokens,
 ) -> Assembled {
-    let notes = notes_of(&conversation, format);
-    let wanted = options.name.as_deref().unwrap_or(&conversation.name_hint);
-    let mut messages = conversation.messages;
-    for (at, references) in conversation.attached {
-        let next = at.min(messages.len().saturating_sub(1));
-        if let Some(message) = messages.get_mut(next) {
-            message.attached_references.extend(references);
-        }
-    }
-    let mut fixture = Fixture {
-        name: plain_name(wanted),
-        description: say!(
-            "Imported from a log of {format}. Say in a sentence or two what happened in the session.",
-            "由 {format} 的日志导入。请用一两句话说明会话中发生了什么。"
-        ),
-        model: conversation.model.unwrap_or_else(|| "unknown".to_owned()),
-        context_length: None,
-        tags: Vec::new(),
-        points: Vec::new(),
-        truncated_to: None,
-        reference_patterns: None,
-        tools: conversation.tools,
-        begins_midway: conversation.begins_midway,
-        compactions: conversation.compactions,
-        messages,
-        notes,
-        extra: serde_json::Map::new(),
-    };
+    let mut fixture = whole_fixture(conversation, format, options.name.as_deref());
     let report = scrub(&mut fixture, &options.scrub);
     if let Some(at) = &options.scrubbed_at {
         record_scrubbing(&mut fixture, at);
@@ -123,6 +96,37 @@ pub fn assemble(
     fixture.points = propose(&fixture.messages, &fixture.compactions, options.points, count);
     let suspicions = audit(&fixture);
     Assembled { fixture, report, suspicions }
+}
+
+/// The whole conversation as a fixture, not yet scrubbed and without points. Its name is from the log if none is given.
+fn whole_fixture(conversation: Conversation, format: Format, name: Option<&str>) -> Fixture {
+    let notes = notes_of(&conversation, format);
+    let mut messages = conversation.messages;
+    for (at, references) in conversation.attached {
+        let next = at.min(messages.len().saturating_sub(1));
+        if let Some(message) = messages.get_mut(next) {
+            message.attached_references.extend(references);
+        }
+    }
+    Fixture {
+        name: plain_name(name.unwrap_or(&conversation.name_hint)),
+        description: say!(
+            "Imported from a log of {format}. Say in a sentence or two what happened in the session.",
+            "由 {format} 的日志导入。请用一两句话说明会话中发生了什么。"
+        ),
+        model: conversation.model.unwrap_or_else(|| "unknown".to_owned()),
+        context_length: None,
+        tags: Vec::new(),
+        points: Vec::new(),
+        truncated_to: None,
+        reference_patterns: None,
+        tools: conversation.tools,
+        begins_midway: conversation.begins_midway,
+        compactions: conversation.compactions,
+        messages,
+        notes,
+        extra: serde_json::Map::new(),
+    }
 }
 
 fn notes_of(conversation: &Conversation, format: Format) -> Value {

@@ -97,57 +97,52 @@ const CLOCK_TOLERANCE_MS: u64 = 3_600_000;
 
 pub(super) fn unused_warnings(unused: &UnusedPacks, url: &str) -> Vec<String> {
     let UnusedPacks { untrusted, unsigned, damaged, newer, foreign, removed, lists } = unused;
-    let mut warnings = Vec::new();
-    if !untrusted.is_empty() {
-        let keys: Vec<String> = untrusted.iter().map(|(key, count)| format!("{key} ({count})")).collect();
-        let all = count_packs(untrusted.values().sum());
-        let text = say!(
-            "{all} in {url} are of writers that are not in `trust` and are not used: {}",
-            "{url} 中有 {all}来自不在 `trust` 中的写入者，不予使用：{}",
-            keys.join(", ")
-        );
-        warnings.push(text);
-    }
-    if *unsigned > 0 {
-        let all = count_packs(*unsigned);
-        warnings.push(say!(
-            "{all} in {url} nobody signed; they are used where --remote names that folder",
-            "{url} 中有 {all}没有签名；用 --remote 指定该文件夹时才使用"
-        ));
-    }
-    for (name, what) in damaged {
-        warnings.push(damaged_pack(name, url, what));
-    }
-    if *newer > 0 {
-        let all = count_packs(*newer);
-        warnings.push(say!(
-            "{all} in {url} are of a newer version of compeval and are not used; update compeval",
-            "{url} 中有 {all}来自更新的 compeval 版本，不予使用；请更新 compeval"
-        ));
-    }
-    if *foreign > 0 {
-        let all = count_packs(*foreign);
-        warnings.push(say!(
-            "{all} in {url} were signed for another remote and copied here; they are not used",
-            "{url} 中有 {all}是为另一远程缓存签名后复制来的，不予使用"
-        ));
-    }
-    if *removed > 0 {
-        let all = count_packs(*removed);
-        let text = say!(
-            "{all} in {url} were deleted by a prune and are there again; they are not used",
-            "{url} 中有 {all}曾被清理删除而又出现，不予使用"
-        );
-        warnings.push(text);
-    }
-    if *lists > 0 {
-        let text = say!(
+    let mut warnings = Vec::from_iter(untrusted_warning(untrusted, url));
+    warnings.extend(some_packs(*unsigned).map(|packs| {
+        say!(
+            "{packs} in {url} nobody signed; they are used where --remote names that folder",
+            "{url} 中有 {packs}没有签名；用 --remote 指定该文件夹时才使用"
+        )
+    }));
+    warnings.extend(damaged.iter().map(|(name, what)| damaged_pack(name, url, what)));
+    warnings.extend(some_packs(*newer).map(|packs| {
+        say!(
+            "{packs} in {url} are of a newer version of compeval and are not used; update compeval",
+            "{url} 中有 {packs}来自更新的 compeval 版本，不予使用；请更新 compeval"
+        )
+    }));
+    warnings.extend(some_packs(*foreign).map(|packs| {
+        say!(
+            "{packs} in {url} were signed for another remote and copied here; they are not used",
+            "{url} 中有 {packs}是为另一远程缓存签名后复制来的，不予使用"
+        )
+    }));
+    warnings.extend(some_packs(*removed).map(|packs| {
+        say!(
+            "{packs} in {url} were deleted by a prune and are there again; they are not used",
+            "{url} 中有 {packs}曾被清理删除而又出现，不予使用"
+        )
+    }));
+    warnings.extend((*lists > 0).then(|| {
+        say!(
             "{lists} lists of removed packs in {url} are damaged or of writers that are not in `trust`",
             "{url} 中有 {lists} 份已删除包的列表已损坏，或来自不在 `trust` 中的写入者"
-        );
-        warnings.push(text);
-    }
+        )
+    }));
     warnings
+}
+
+/// Names the writers that are not trusted, with the number of their packs.
+fn untrusted_warning(untrusted: &BTreeMap<PublicKey, u64>, url: &str) -> Option<String> {
+    let keys: Vec<String> = untrusted.iter().map(|(key, count)| format!("{key} ({count})")).collect();
+    (!keys.is_empty()).then(|| {
+        let packs = count_packs(untrusted.values().sum());
+        say!(
+            "{packs} in {url} are of writers that are not in `trust` and are not used: {}",
+            "{url} 中有 {packs}来自不在 `trust` 中的写入者，不予使用：{}",
+            keys.join(", ")
+        )
+    })
 }
 
 /// A pack that differs from what was written.
@@ -171,6 +166,10 @@ pub(super) fn not_uploaded(count: usize, error: &RemoteError) -> String {
 
 fn count_packs(count: u64) -> String {
     if count == 1 { word("1 pack", "1 个包").to_owned() } else { say!("{count} packs", "{count} 个包") }
+}
+
+fn some_packs(count: u64) -> Option<String> {
+    (count > 0).then(|| count_packs(count))
 }
 
 pub(super) fn clock_warning(index: &RemoteIndex) -> Option<String> {

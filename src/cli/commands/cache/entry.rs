@@ -174,70 +174,62 @@ pub(crate) fn status_line(record: &Record, words: fn(&EntryStatus) -> &'static s
 
 /// Who made an entry, when, from what, and at what cost: one line each.
 pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -> Vec<String> {
-    let seconds = now_ms().saturating_sub(record.created) / 1000;
-    let tokens = say!(
-        "{} in, {} out{}",
-        "输入 {}，输出 {}{}",
-        short_tokens(meta.usage.input),
-        short_tokens(meta.usage.output),
-        meta.usage.cached_input.map_or(String::new(), |t| say!(
-            ", {} from the prompt cache",
-            "，{} 来自提示词缓存",
-            short_tokens(Some(t))
-        ))
-    );
-    let retried =
-        if meta.attempts > 1 { say!(" at attempt {}", "，第 {} 次尝试", meta.attempts) } else { String::new() };
-    let answered = meta.model.as_ref().filter(|model| meta.requested_model.as_ref() != Some(*model));
     let mut lines = vec![
-        (
-            word("made by", "出自"),
-            format!(
-                "{}{}",
-                model_words(&model_of(meta)),
-                answered.map_or(String::new(), |name| say!(" (answered by {name})", "（由 {name} 作答）"))
-            ),
-        ),
-        (
-            word("made", "产生"),
-            say!(
-                "{} ({} ago) in {}{retried}",
-                "{}（{}前），用时 {}{retried}",
-                time_of(record.created),
-                age(seconds),
-                duration(meta.latency_ms as f64 / 1000.0)
-            ),
-        ),
-        (
-            word("took", "用量"),
-            say!("{tokens}; {}; {} on disk", "{tokens}；{}；磁盘 {}", money(meta.cost), size(record.stored_bytes())),
-        ),
+        (word("made by", "出自"), maker(meta)),
+        (word("made", "产生"), making(record, meta)),
+        (word("took", "用量"), consumption(record, meta)),
     ];
     if meta.lane != Lane::Live {
         lines.push((word("lane", "通道"), meta.lane.to_string()));
     }
     lines.extend(meta.request_id.as_ref().map(|id| (word("request", "请求"), id.clone())));
-    match &meta.imported {
-        Some(ImportOrigin { remote, pack, writer: None }) => {
-            lines.push((
-                word("imported", "导入"),
-                say!("from {remote} (pack {})", "出自 {remote}（包 {}）", pack.short()),
-            ));
-        }
-        Some(ImportOrigin { remote, pack, writer: Some(Writer { name, key }) }) => {
-            lines.push((word("writer", "写入者"), format!("{name} ({key})")));
-            lines.push((
-                word("pulled", "拉取"),
-                say!("from {remote} (pack {})", "出自 {remote}（包 {}）", pack.short()),
-            ));
-        }
-        None => {}
+    if let Some(ImportOrigin { remote, pack, writer }) = &meta.imported {
+        lines.extend(writer.as_ref().map(|Writer { name, key }| (word("writer", "写入者"), format!("{name} ({key})"))));
+        let what = if writer.is_some() { word("pulled", "拉取") } else { word("imported", "导入") };
+        lines.push((what, say!("from {remote} (pack {})", "出自 {remote}（包 {}）", pack.short())));
     }
     for (name, source) in &meta.sources.0 {
         let path = crate::plan::source_label(name, source.path.as_deref());
         lines.push((word("from", "来源"), say!("{path} as of {}", "{path}，版本 {}", source.digest.short())));
     }
     lines.into_iter().map(|(name, value)| format!("{}{value}", console.paint(TextStyle::Dim, &left(name, 9)))).collect()
+}
+
+/// Who made an output: what was asked for, and the model that answered if it has another name.
+fn maker(meta: &EntryMeta) -> String {
+    let answered = meta.model.as_ref().filter(|model| meta.requested_model.as_ref() != Some(*model));
+    let answered = answered.map(|name| say!(" (answered by {name})", "（由 {name} 作答）"));
+    model_words(&model_of(meta)) + &answered.unwrap_or_default()
+}
+
+/// When an output was made, in how long and at which attempt.
+fn making(record: &Record, meta: &EntryMeta) -> String {
+    let seconds = now_ms().saturating_sub(record.created) / 1000;
+    let retried =
+        if meta.attempts > 1 { say!(" at attempt {}", "，第 {} 次尝试", meta.attempts) } else { String::new() };
+    say!(
+        "{} ({} ago) in {}{retried}",
+        "{}（{}前），用时 {}{retried}",
+        time_of(record.created),
+        age(seconds),
+        duration(meta.latency_ms as f64 / 1000.0)
+    )
+}
+
+/// The tokens, the money and the space that an output took.
+fn consumption(record: &Record, meta: &EntryMeta) -> String {
+    let cached = meta
+        .usage
+        .cached_input
+        .map(|tokens| say!(", {} from the prompt cache", "，{} 来自提示词缓存", short_tokens(Some(tokens))));
+    let tokens = say!(
+        "{} in, {} out{}",
+        "输入 {}，输出 {}{}",
+        short_tokens(meta.usage.input),
+        short_tokens(meta.usage.output),
+        cached.unwrap_or_default()
+    );
+    say!("{tokens}; {}; {} on disk", "{tokens}；{}；磁盘 {}", money(meta.cost), size(record.stored_bytes()))
 }
 
 /// An output as its stage displays it.

@@ -67,8 +67,13 @@ pub(super) fn push(
         }
         Ok::<_, RemoteError>(pushed)
     })?;
+    print_pushed(pushed, &load_summary(&shared, console)?.url, console);
+    Ok(Exit::Done)
+}
+
+/// Prints what was uploaded to the remote `to`, and what was not.
+fn print_pushed(pushed: PushCounts, to: &str, console: &Console) {
     let PushCounts { entries, texts, packs, bytes, present, of_others, lost } = pushed;
-    let summary = load_summary(&shared, console)?;
     let mut left = Vec::new();
     left.extend((present > 0).then(|| say!("{present} were there already", "{present} 个已在其中")));
     left.extend((of_others > 0).then(|| say!("{of_others} were made by others", "{of_others} 个由他人产生")));
@@ -81,7 +86,6 @@ pub(super) fn push(
         console.warn(word("remote:", "远程："), text);
     }
     let left = if left.is_empty() { String::new() } else { format!("; {}", left.join(", ")) };
-    let to = &summary.url;
     console.print(&say!(
         "Uploaded {} ({}) to {to}{left}.",
         "已上传 {}（{}）到 {to}{left}。",
@@ -92,7 +96,6 @@ pub(super) fn push(
         "remote": to, "entries": entries, "texts": texts, "packs": packs, "bytes": bytes, "present": present,
         "of_others": of_others, "lost": lost,
     }));
-    Ok(Exit::Done)
 }
 
 pub(super) fn pull(paths: &ProjectPaths, args: &RemoteArgs, console: &Console) -> Result<Exit, Failure> {

@@ -226,22 +226,49 @@ fn at_trigger(one: &MethodEconomics) -> Option<String> {
 }
 
 fn notes(economics: &Economics) -> String {
-    let recorded = economics.as_recorded;
     let mut lines = vec![say!(
         "As recorded, with the requests of the compactions, which no log counts, {} cost {}.",
         "按记录并计入日志都不计的压缩请求，{}的费用为 {}。",
         count(economics.simulated, Noun::Session),
-        money(Some(Usd(recorded.usd)))
+        money(Some(Usd(economics.as_recorded.usd)))
     )];
-    if recorded.expiries > 0 {
+    lines.extend(expiries(economics));
+    lines.push(refetch(economics));
+    if economics.methods.iter().all(|one| one.difference.is_none()) {
         lines.push(say!(
+            "No difference from what was recorded: that needs {SESSIONS_FOR_INTERVAL} logs with their own costs.",
+            "不给出与记录的差值：需要 {SESSIONS_FOR_INTERVAL} 个各有费用的日志。"
+        ));
+    }
+    lines.extend(economics.methods.iter().filter_map(extrapolation));
+    lines.extend(cheapest_at_lowest(economics));
+    lines.push(Economics::caveat().to_owned());
+    if economics.partial_output {
+        let products = Format::products(&Format::counting_output_in_part(), word("and", "和"));
+        lines.push(say!(
+            "Logs of {products} count output in part only, so it costs more than is shown.",
+            "{products} 的日志只计部分输出，因此实际费用高于所示。"
+        ));
+    }
+    lines.join("\n")
+}
+
+/// Says what pauses cost; `None` if the cache never expired.
+fn expiries(economics: &Economics) -> Option<String> {
+    let recorded = economics.as_recorded;
+    (recorded.expiries > 0).then(|| {
+        say!(
             "The cache had expired before {}, with {} tokens: pauses, which no threshold changes.",
             "在 {}之前缓存已过期（{} 词元）：这是停顿所致，任何触发大小都无法改变。",
             count(recorded.expiries, Noun::Request),
             short(Some(recorded.expired))
-        ));
-    }
-    lines.push(match economics.refetch {
+        )
+    })
+}
+
+/// Says what is read again after a compaction.
+fn refetch(economics: &Economics) -> String {
+    match economics.refetch {
         Some(tokens) => say!(
             "Read again after each compaction: {} tokens, the mean excess of these logs over their controls.",
             "每次压缩后重读：{} 词元，即这些日志相对对照的平均超出量。",
@@ -252,38 +279,29 @@ fn notes(economics: &Economics) -> String {
             "压缩后重读了多少不得而知，因为都没有对照：未计入。",
         )
         .to_owned(),
-    });
-    if economics.methods.iter().all(|one| one.difference.is_none()) {
-        lines.push(say!(
-            "No difference from what was recorded: that needs {SESSIONS_FOR_INTERVAL} logs with their own costs.",
-            "不给出与记录的差值：需要 {SESSIONS_FOR_INTERVAL} 个各有费用的日志。"
-        ));
     }
-    let largest = economics.methods.iter().filter_map(|one| Some((one.largest_measured?, one)));
-    for (tokens, one) in largest.filter(|(tokens, one)| one.curve.flat.from > *tokens) {
-        lines.push(say!(
-            "{}: measured on at most {} replaced tokens; its sizes here are extrapolated.",
-            "{}：至多在 {} 个被替换词元上测得；此处的大小为外推。",
-            one.method,
-            grouped(tokens)
-        ));
-    }
+}
+
+/// Says that the sizes of a method are extrapolated; `None` if it was measured on spans as large.
+fn extrapolation(one: &MethodEconomics) -> Option<String> {
+    let largest = one.largest_measured.filter(|tokens| one.curve.flat.from > *tokens)?;
+    Some(say!(
+        "{}: measured on at most {} replaced tokens; its sizes here are extrapolated.",
+        "{}：至多在 {} 个被替换词元上测得；此处的大小为外推。",
+        one.method,
+        grouped(largest)
+    ))
+}
+
+/// Names the methods that are cheapest at the lowest threshold.
+fn cheapest_at_lowest(economics: &Economics) -> Option<String> {
     let lowest = economics.methods.iter().filter(|one| one.curve.is_least_at_lowest()).map(method_name);
     let lowest: Vec<&str> = lowest.collect();
-    if !lowest.is_empty() {
-        lines.push(say!("Cheapest at the lowest threshold that was simulated: {}. What is lost with every compaction has no price here.", "在模拟的最低触发大小处最便宜：{}。每次压缩丢失的内容在此没有计价。",
+    (!lowest.is_empty()).then(|| {
+        say!("Cheapest at the lowest threshold that was simulated: {}. What is lost with every compaction has no price here.", "在模拟的最低触发大小处最便宜：{}。每次压缩丢失的内容在此没有计价。",
             lowest.join(", ")
-        ));
-    }
-    lines.push(Economics::caveat().to_owned());
-    if economics.partial_output {
-        let products = Format::products(&Format::counting_output_in_part(), word("and", "和"));
-        lines.push(say!(
-            "Logs of {products} count output in part only, so it costs more than is shown.",
-            "{products} 的日志只计部分输出，因此实际费用高于所示。"
-        ));
-    }
-    lines.join("\n")
+        )
+    })
 }
 
 fn left_out(economics: &Economics) -> Option<String> {

@@ -85,16 +85,23 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
     store.sync()?;
     print_notices(&store, console);
     let generator = generator.model.reference.to_string();
-    let mut report = GenerationReport { generator, run_log, budget: &options.budget, interrupted, banks: Vec::new() };
+    let banks = write_banks(&paths, drafts)?;
+    let report = GenerationReport { generator, run_log, budget: &options.budget, interrupted, banks };
+    Ok(report::print(&report, console))
+}
+
+/// Writes the banks of those drafts that have one.
+fn write_banks(paths: &ProjectPaths, drafts: Vec<BankDraft>) -> Result<Vec<BankFile>, Failure> {
+    let mut banks = Vec::new();
     for draft in drafts {
         let path = paths.bank_of(&draft.fixture);
         let existed = path.symlink_metadata().is_ok();
         if let Some(text) = draft.bank_text()? {
             write_whole(&path, text)?;
         }
-        report.banks.push(BankFile { path: paths.shown(&path), existed, draft });
+        banks.push(BankFile { path: paths.shown(&path), existed, draft });
     }
-    Ok(report::print(&report, console))
+    Ok(banks)
 }
 
 /// The fixtures to write banks for: those named, else all that have none. A bank that exists is replaced by force
