@@ -186,8 +186,9 @@ impl Prepared {
         let label = request.label.clone().unwrap_or_else(|| Label::from_time(base::clock::now()));
         let number = request.part.and_then(PartRequest::number);
         let is_merge = matches!(request.part, Some(PartRequest::Merge(_)));
+        let offline = request.offline || is_merge;
         let opening = OpenRequest {
-            needs_keys: !request.offline && !is_merge,
+            needs_keys: !offline,
             sharers: number.and_then(NumberedPart::sharers),
             ..request.project.clone()
         };
@@ -208,8 +209,8 @@ impl Prepared {
         let design = Design::from_pipeline(&pipeline);
         if let Some(baseline) = &request.baseline {
             match check_baseline(&pipeline, &design, baseline, &request.project.selection) {
-                // A merge sends nothing, and its parts are paid for: it is published, and only its comparison is refused.
-                Err(EvaluationError::OtherBaseline(_)) if is_merge => {}
+                // What is cached, or pulled from parts, is paid for: it is published, and only its comparison is refused.
+                Err(EvaluationError::OtherBaseline(_)) if offline => {}
                 checked => checked?,
             }
         }
@@ -220,7 +221,7 @@ impl Prepared {
         let (shared, merge) = connect(&mut request, &pipeline, part.as_ref(), &label, listening)?;
         let options = EngineOptions {
             budget: Arc::new(Budget::new(limits)),
-            offline: request.offline || is_merge,
+            offline,
             // Each part was given this permission or not.
             allow_weak_judge: request.allow_weak_judge || is_merge,
             refresh,

@@ -83,7 +83,7 @@ fn parts_meet_in_a_folder_and_their_merge_asks_no_model() {
 }
 
 #[test]
-fn a_merge_that_cannot_be_compared_is_published_and_a_run_is_refused() {
+fn what_cannot_be_compared_is_published_where_nothing_is_sent_and_else_refused() {
     let (folder, shared) = (project(), tempfile::tempdir().unwrap());
     evaluate(request(&folder, "before"), &mut |_| {}).unwrap();
     let path = folder.path().join("results/before/manifest.json");
@@ -94,6 +94,9 @@ fn a_merge_that_cannot_be_compared_is_published_and_a_run_is_refused() {
     let baseline = |request: Request| Request { baseline: Some(against("before")), ..request };
     let refused = evaluate(baseline(request(&folder, "after")), &mut |_| {});
     assert!(matches!(refused, Err(EvaluationError::OtherBaseline(_))) && !folder.path().join("results/after").exists());
+    let replay = Request { offline: true, ..baseline(request(&folder, "replay")) };
+    let replayed = evaluate(replay, &mut |_| {}).unwrap();
+    assert!(matches!(replayed.refused, Some(EvaluationError::Incomparable(_))));
     let part_request = |part| Request { part: Some(part), remote: named_remote(&shared), ..request(&folder, "parts") };
     for index in [1, 2] {
         let number = PartNumber::new(index, 2).unwrap();

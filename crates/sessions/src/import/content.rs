@@ -74,7 +74,7 @@ pub(super) fn failed_result(text: String) -> String {
     const MARKS: [&str; 5] = ["Error", "error:", "ERROR:", "<tool_use_error>", "[An error occurred"];
     let is_marked = MARKS.iter().any(|mark| text.trim_start().starts_with(mark))
         || recorded_exit_code(&text).is_some_and(|code| code != 0);
-    if is_marked { text } else { format!("Error: {text}") }
+    if is_marked { text } else { format!("Error: {text}").trim_end().to_owned() }
 }
 
 /// Adds a message with the content of `message` as plain text.
