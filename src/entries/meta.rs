@@ -8,7 +8,7 @@ use crate::action::{ActionKey, Digest, DigestBuilder, InputPart, Inputs, Repetit
 use base::locale::word;
 use base::units::{Usage, Usd};
 use models::{Dialect, Lane};
-use store::cache::{Damage, EntryHeader, Field, ImportOrigin, Lookup, ModelNames, Record, Tag};
+use store::cache::{Damage, EntryHeader, EntryStatus, Field, ImportOrigin, Lookup, ModelNames, Record, Tag};
 
 /// Everything about an entry besides its body.
 #[derive(Clone, Debug, PartialEq)]
@@ -220,6 +220,17 @@ pub trait EntryLookup: Lookup {
     fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
         EntryMeta::from_header(self.header(record)?)
             .ok_or_else(|| record.unreadable(word("its header cannot be read", "无法读取其头部")))
+    }
+
+    /// How many replies to an action a batch has brought that could not be used: none or one. The action is then requested
+    /// live, and that reply counts as its first.
+    fn unusable_in_batch(&self, key: &ActionKey) -> u32 {
+        let record = self.find(key);
+        // That a reply could not be used may not be noted yet.
+        let unusable =
+            record.filter(|record| matches!(record.status, EntryStatus::Unparsed | EntryStatus::Malformed { .. }));
+        let meta = unusable.and_then(|record| self.meta(&record).ok());
+        u32::from(meta.is_some_and(|meta| meta.lane == Lane::Batch))
     }
 }
 

@@ -14,14 +14,13 @@ use serde::de::DeserializeOwned;
 
 use super::breakers::CircuitBreakers;
 use super::budget::{Budget, BudgetLease, worst_case};
-use super::earlier::unusable_in_batch;
 use super::executed::{ExecutedOutput, ExecutionError};
 use super::prefixes::{SharedPrefixes, at_paragraph};
 use super::program::{ProgramOutput, Programs};
 use crate::action::{Computation, Digest, INSTRUCTIONS, InputValue, ModelRequest, Prompt, RequestTurn, Stage, Work};
 use crate::answer;
 use crate::compress::{self, CommandSpec, Strategy};
-use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord, Refresh};
+use crate::entries::{BodyFormat, EntryCoordinate, EntryLookup, EntryMeta, EntryRecord, Refresh};
 use crate::plan::{
     self, Action, ActionStatus, CurrentSources, MadeOutput, Output, OutputCache, OutputUnavailable, PARSER_VERSION,
     Preparer, Resolved, Task, Unreadable,
@@ -307,7 +306,7 @@ impl Executor<'_> {
         let expected @ (input, _) = estimate(&call);
         self.fits_window(action, &model, input)?;
         let has_output = self.has_output(action);
-        let before = if has_output { action.unusable } else { unusable_in_batch(self.store, &action.key) };
+        let before = if has_output { action.unusable } else { self.store.unusable_in_batch(&action.key) };
         let lease = self.lease(action, &model, &call, input).until_blocked(breakers, request).after_unusable(before);
         let mut attempt = 1 + before;
         loop {

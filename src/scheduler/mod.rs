@@ -21,7 +21,6 @@ mod in_flight;
 mod queue;
 mod batch;
 mod stats;
-mod earlier;
 mod cells;
 mod qualification;
 mod tasks;
