@@ -268,6 +268,18 @@ fn an_import_of_equal_content_leaves_the_fixture_and_its_date_alone() {
 }
 
 #[test]
+fn an_account_name_that_is_left_comes_with_the_command_that_replaces_it() {
+    let project = Project::empty();
+    project.expect(0, "init --empty");
+    let log = r#"[{"role":"user","content":"Read /home/jdoe77/notes.md, which jdoe77 wrote."},{"role":"assistant","content":"Plan B it is."}]"#;
+    project.write("session.json", log);
+    let scrub = "fixture scrub session --handle jdoe77";
+    project.expect(0, "fixture import session.json").says(&[&format!("if personal: compeval {scrub}")]);
+    project.expect(0, scrub);
+    assert!(!project.read("fixtures/session.json").contains("jdoe77"));
+}
+
+#[test]
 fn a_method_may_be_named_by_several_words() {
     let project = offline();
     project.edit("pipeline.toml", "name     = \"truncate\"", "name     = \"the newest messages\"");
