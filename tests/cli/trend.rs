@@ -36,6 +36,12 @@ fn a_trend_has_every_set_of_a_label_with_commit_and_intervals() {
     assert!(one.contains("accuracy") && !one.contains("other"), "{one}");
     let page = project.read("trend.html");
     assert!(page.contains("<svg") && page.contains("nightly~1") && !page.contains("<script"), "{page}");
+    // Contexts alone have no scores, and do not come between sets that can be compared.
+    project.expect(0, "run --label contexts --stages compress");
+    project.expect(0, "run --label last --runs 1 --probes port");
+    let points = project.expect(0, "labels trend contexts other last --json").json();
+    assert_eq!((points.as_array().unwrap().len(), &points[1]["measured_otherwise"]), (2, &false.into()), "{points}");
+    project.expect(4, "labels trend contexts").says(&["no results with scores match contexts"]);
     project.expect(2, "labels trend --method nobody").says(&["no result has a method `nobody`", "anchored"]);
     project.expect(2, "labels trend nigthly").says(&["did you mean `nightly`?"]);
 }

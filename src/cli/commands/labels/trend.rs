@@ -109,6 +109,14 @@ struct StoredSummary {
     methods: IndexMap<String, StoredMethod>,
 }
 
+impl StoredSummary {
+    /// Whether anything was graded. A set of contexts alone has no answerer and no judge, so beside it every other set
+    /// would look as if it had been measured in another way.
+    fn has_scores(&self) -> bool {
+        self.methods.values().any(|method| !method.scores().is_empty())
+    }
+}
+
 #[derive(Deserialize)]
 struct StoredMethod {
     overall: StoredLevel,
@@ -156,6 +164,7 @@ fn points(folders: &[ResultsFolder], console: &Console) -> Vec<TrendPoint> {
     points.collect()
 }
 
+/// `None` for a set that is being made, and for one without scores.
 fn read_set(folder: &ResultsFolder) -> Result<Option<(Manifest, StoredSummary)>, String> {
     let manifest = folder.manifest().map_err(|error| error.to_string())?;
     if manifest.outcome == Outcome::Running {
@@ -163,8 +172,8 @@ fn read_set(folder: &ResultsFolder) -> Result<Option<(Manifest, StoredSummary)>,
     }
     let file = folder.file(names::SUMMARY);
     let text = read_text(&file).map_err(|error: FileError| error.to_string())?;
-    let summary = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
-    Ok(Some((manifest, summary)))
+    let summary: StoredSummary = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(summary.has_scores().then_some((manifest, summary)))
 }
 
 /// A digest of what scores depend on besides the methods.
