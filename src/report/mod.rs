@@ -24,7 +24,7 @@ pub mod html;
 
 /// The version of the report files. It is raised when the same rows, contexts and facts give other report files. Then
 /// chunks of pages are compressed again, and no files of an earlier run are kept.
-pub const REPORTS: u16 = 13;
+pub const REPORTS: u16 = 14;
 
 pub use breakdowns::FigureTable;
 pub use comparison_notes::note_count;

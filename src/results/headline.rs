@@ -168,11 +168,11 @@ pub struct ConstraintLoss {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "what", rename_all = "snake_case")]
 pub enum EditNote {
-    /// Lines were only removed: the first of them.
+    /// Lines of one section were only removed: the first of them.
     Removed(String),
-    /// Lines were only added: the first of them.
+    /// Lines of one section were only added: the first of them.
     Added(String),
-    /// A text changed here.
+    /// A text changed here: in this place, or in several places of this file.
     Changed(String),
     /// A setting changed.
     Setting(String),

@@ -238,13 +238,23 @@ fn is_regressed(test: &DifferenceTest) -> bool {
     test.verdict == Verdict::Regressed
 }
 
-/// The edit of a text: the first line if lines were only removed or only added, otherwise the first place.
+/// The edit of a text. The first line that was removed or added stands for an edit of one section in one place; of any
+/// other, this is the place, or the file if there are several.
 fn text_note(text: &TextEdit) -> EditNote {
+    let is_small = text.places.len() < 2 && headings(text) < 2;
     match (first_line(text, '-'), first_line(text, '+')) {
-        (Some(removed), None) => EditNote::Removed(removed.trim().to_owned()),
-        (None, Some(added)) => EditNote::Added(added.trim().to_owned()),
-        _ => EditNote::Changed(text.places.first().unwrap_or(&text.path).clone()),
+        (Some(removed), None) if is_small => EditNote::Removed(removed.trim().to_owned()),
+        (None, Some(added)) if is_small => EditNote::Added(added.trim().to_owned()),
+        _ => EditNote::Changed(match text.places.as_slice() {
+            [place] => place.clone(),
+            _ => text.path.clone(),
+        }),
     }
+}
+
+/// How many headings of Markdown are among the lines that differ.
+fn headings(text: &TextEdit) -> usize {
+    text.diff.iter().filter(|line| line.get(1..).is_some_and(|line| line.starts_with('#'))).count()
 }
 
 /// The first line after this sign that is not blank.
@@ -267,6 +277,22 @@ mod tests {
         let first = row("f1", "mine", 1, &[(Dimension::Accuracy, 4.0)]);
         let second = Row { answerer: "second".into(), ..row("f1", "mine", 1, &[(Dimension::Accuracy, score)]) };
         ResultSet::gather(Manifest::begin(label, "t", design), [first, second].map(Ok)).unwrap()
+    }
+
+    fn edit(places: &[&str], diff: &[&str]) -> TextEdit {
+        let [places, diff]: [Vec<String>; 2] =
+            [places, diff].map(|texts| texts.iter().map(|text| (*text).to_owned()).collect());
+        TextEdit { path: "p.md".to_owned(), places, diff }
+    }
+
+    #[test]
+    fn a_line_stands_for_an_edit_of_one_section_in_one_place() {
+        let one_section = edit(&["p.md:3"], &["-## State", "-What works.", "-"]);
+        assert_eq!(text_note(&one_section), EditNote::Removed("## State".to_owned()));
+        let two_sections = edit(&["p.md:3"], &["-## State", "-", "-## Files"]);
+        assert_eq!(text_note(&two_sections), EditNote::Changed("p.md:3".to_owned()));
+        let two_places = edit(&["p.md:3", "p.md:9"], &["+Be brief.", "+Be exact."]);
+        assert_eq!(text_note(&two_places), EditNote::Changed("p.md".to_owned()));
     }
 
     #[test]
