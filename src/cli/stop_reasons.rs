@@ -31,6 +31,10 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
     if !run.weak_judges.is_empty() {
         print_weak_judges(&run.weak_judges, weaknesses, *allow_weak_judge, console);
     }
+    // Where weak judges end the run, their failed checks are the reason.
+    if *allow_weak_judge || run.weak_judges.is_empty() {
+        run.given_up.iter().for_each(|why| warn_stopped(console, why));
+    }
     if let Some(broken) = &run.broken {
         warn_stopped(console, broken);
     }

@@ -78,6 +78,8 @@ pub struct RunOutcome {
     pub unqualified: Vec<UnqualifiedJudge>,
     /// Judges whose self-test could not be completed.
     pub untested: Vec<UntestedJudge>,
+    /// Which judges were given up, each with the reason.
+    pub given_up: Vec<String>,
     /// Cells and self-test cases that were not begun ([`super::SkipReason`] says why).
     pub skipped: u64,
     /// Requests that were submitted in batches.

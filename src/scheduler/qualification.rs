@@ -220,11 +220,11 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         if test.note_replies(broken) {
             let name = &test.name;
             let replies = test.broke_contract;
-            let warning = say!(
+            let why = say!(
                 "judge {name} gets no more requests: {replies} replies in a row are not in the right format",
                 "评审 {name} 不再收到请求：连续 {replies} 条回复的格式不对"
             );
-            stats.emit(&RunEvent::Warning(warning))?;
+            stats.give_up(why)?;
         }
         Ok(())
     }

@@ -74,6 +74,12 @@ impl<'r> RunStats<'r> {
         notes.into_iter().try_for_each(|note| self.emit(&RunEvent::Warning(note)))
     }
 
+    /// Reports a judge that gets no more requests.
+    pub(super) fn give_up(&mut self, why: String) -> Result<(), FileError> {
+        self.outcome.given_up.push(why.clone());
+        self.note([why])
+    }
+
     /// Counts a cell that has an output.
     pub(super) fn resolved(&mut self, stage: StageName) {
         self.count(stage, MatrixCounts::default());

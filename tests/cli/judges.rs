@@ -178,7 +178,8 @@ fn a_judge_whose_replies_never_keep_the_contract_is_given_up_though_weak_ones_ar
     server.script(chatty);
     project.edit("pipeline.toml", "max_in_flight = 16", "max_in_flight = 1");
     project.edit("pipeline.toml", "model = \"mock/judge-1\"", "model = \"mock/judge-1\"\nattempts = 2");
-    project.expect(5, "run --label a --runs 1 --allow-weak-judge -j 1").says(&["grader"]);
+    let given_up = "stopped: judge grader gets no more requests: 8 replies in a row are not in the right format";
+    project.expect(5, "run --label a --runs 1 --allow-weak-judge -j 1").says(&[given_up]);
     let asked = server.counts()[&Wanted::Grades];
     assert_eq!(asked, 8, "eight replies in all");
     assert!(project.rows("a").is_empty());
@@ -188,7 +189,7 @@ fn a_judge_whose_replies_never_keep_the_contract_is_given_up_though_weak_ones_ar
     project.expect(0, "judge selftest");
     server.forget();
     server.script(chatty);
-    project.expect(5, "run --label a --runs 1 --allow-weak-judge -j 1");
+    project.expect(5, "run --label a --runs 1 --allow-weak-judge -j 1").says(&[given_up]);
     assert_eq!(server.counts()[&Wanted::Grades], 8);
     assert!(project.read("results/a/report.md").contains("8 replies in a row are not in the right format"));
 
