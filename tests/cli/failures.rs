@@ -164,6 +164,17 @@ fn a_reply_cut_off_before_its_text_began_is_a_failed_cell_with_a_hint() {
 }
 
 #[test]
+fn a_reply_of_reasoning_alone_is_a_failed_cell_and_the_message_names_the_reasoning() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    server.script(|asked| match touches(asked, Wanted::Answer) {
+        true => Reply::Raw(200, with_finish(asked, "<think>Who could own it?</think>", "stop")),
+        false => Reply::Sensible,
+    });
+    project.expect(5, "run --label a --runs 1").says(&["the reply is empty, or has only reasoning"]);
+}
+
+#[test]
 fn a_prompt_that_ollama_cut_fails_its_cell_now_and_in_the_next_run() {
     let server = Server::start();
     let project = Project::new(&server);

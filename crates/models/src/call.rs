@@ -222,8 +222,8 @@ pub enum ReadFault {
     /// An error inside a successful status.
     #[error("{}", say!("the provider answered with an error: {_0}", "服务商返回错误：{_0}"))]
     Upstream(String),
-    /// There is no text in the reply.
-    #[error("{}", say!("the reply is empty", "回复为空"))]
+    /// There is no text in the reply besides reasoning.
+    #[error("{}", say!("the reply is empty, or has only reasoning", "回复为空，或只有推理"))]
     Empty,
     /// The reply was cut off by its token limit.
     #[error("{}", say!("the reply was cut off by the token limit", "回复被词元上限截断"))]
