@@ -160,7 +160,7 @@ fn what_a_killed_run_paid_for_is_kept_by_prune() {
 }
 
 #[test]
-fn results_of_another_format_are_named_and_not_read() {
+fn results_of_another_format_or_without_a_manifest_are_named_and_not_read() {
     let server = Server::start();
     let project = Project::new(&server);
     project.expect(0, "run --label a --runs 1");
@@ -170,6 +170,10 @@ fn results_of_another_format_are_named_and_not_read() {
     for command in ["run --label a --runs 1", "report a", "compare a a", "show harbor --label a"] {
         project.expect(2, command).says(&[&reads, "or remove its folder and run the label again"]);
     }
+    project.write("results/a/manifest.json", "{");
+    project
+        .expect(2, "run --label a --runs 1")
+        .says(&["is not a manifest", "remove its folder and run the label again"]);
     project.expect(0, "labels rm a");
     project.expect(0, "run --label a --runs 1");
 }

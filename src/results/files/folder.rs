@@ -87,7 +87,7 @@ pub enum FolderError {
         version: String,
     },
     /// The manifest cannot be parsed.
-    #[error("{}", say!("`{}` is not a manifest of results: {source}; run the label again", "`{}` 不是结果清单：{source}；请重新运行该标签", path.display()))]
+    #[error("{}", say!("`{}` is not a manifest of results: {source}; remove its folder and run the label again", "`{}` 不是结果清单：{source}；请删除其文件夹后重新运行该标签", path.display()))]
     Broken {
         /// The manifest.
         path: PathBuf,
