@@ -6,7 +6,7 @@ use crate::cli::command_line::{CommandLine, with_project_flags};
 use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle, own_color};
 use crate::pipeline::{Problem, Problems, Severity};
-use base::locale::word;
+use base::locale::{Locale, word};
 use base::say;
 
 /// Lines of a short list: with those around it there are about eight.
@@ -127,8 +127,13 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(console.width())
         .with_links(false)
-        // A name such as `format-function` stays in one piece.
-        .with_word_splitter(textwrap::WordSplitter::NoHyphenation);
+        // A name such as `format-function` stays in one piece, and so does a path, because commands are copied.
+        .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .with_word_separator(match Locale::printed() {
+            Locale::En => textwrap::WordSeparator::AsciiSpace,
+            // Chinese text breaks between characters.
+            Locale::Zh => textwrap::WordSeparator::new(),
+        });
     let mut text = String::new();
     for (problem, alike) in group_repeated(&problems.0) {
         if handler.render_report(&mut text, &with_whole_commands(problem).drawn(console.width())).is_err() {
@@ -231,6 +236,14 @@ mod tests {
         let common = <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
         let text = render(&Problems(vec![error]), &Console::new(&common));
         assert!(text.lines().count() > 10 && text.lines().all(|line| !line.trim_end().ends_with('-')), "{text}");
+    }
+
+    #[test]
+    fn paths_in_commands_are_not_broken() {
+        let error = Problem::error("no pipeline").help("`compeval init -C /home/user/work/agent/evals` ".repeat(20));
+        let common = <Cli as clap::Parser>::parse_from(["compeval", "--color", "never", "check"]).common;
+        let text = render(&Problems(vec![error]), &Console::new(&common));
+        assert_eq!(text.matches(" /home/user/work/agent/evals`").count(), 20, "{text}");
     }
 
     #[test]
