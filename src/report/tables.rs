@@ -121,11 +121,11 @@ fn scores(summary: &Summary, tr: &Translation) -> TextTable {
     TextTable { header: score_header(tr), rows: rows.chain(gaps).collect() }
 }
 
-/// A level above its interval, with the mark of its verdict.
+/// A level with the mark of its verdict, above its interval if it has one.
 fn level_cell(level: Option<&ScoreEstimate>, judged: Option<&DifferenceTest>) -> TableCell {
     let value = score(level.and_then(|level| level.median));
-    let interval = range(level.and_then(|level| level.ci95));
-    vec![(verdict_style(judged), format!("{}{value}", mark(judged))), (TextStyle::Dim, interval)]
+    let interval = level.and_then(|level| level.ci95).map(|interval| (TextStyle::Dim, range(Some(interval))));
+    [(verdict_style(judged), format!("{}{value}", mark(judged)))].into_iter().chain(interval).collect()
 }
 
 pub(super) fn verdict_style(judged: Option<&DifferenceTest>) -> TextStyle {

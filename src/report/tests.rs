@@ -103,6 +103,16 @@ fn a_narrow_terminal_gets_the_same_table_in_blocks() {
 }
 
 #[test]
+fn scores_without_an_interval_take_one_line() {
+    let manifest = Manifest::begin("one", "t", design(&METHODS, &[("login", 1)], 3));
+    let rows = all_rows(3.1).into_iter().filter(|row| row.fixture == "login").collect();
+    let summary = summarize(&set(manifest.clone(), rows), None);
+    let table = summary_table(&summary, &manifest, 100).plain();
+    let lines: Vec<&str> = table.lines().skip_while(|line| !line.starts_with("anchored")).take(3).collect();
+    assert!(lines[1].starts_with("full") && lines[2].starts_with("none"), "{table}");
+}
+
+#[test]
 fn the_rule_based_stand_in_is_named_on_every_table_and_report() {
     let mut manifest = manifest("offline");
     manifest.design.judges[0].lexical = true;
