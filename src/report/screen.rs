@@ -12,7 +12,7 @@ use super::notes::{critical_warnings, has_answers, not_compressed_line};
 use super::numbers::{UNKNOWN, count, level, mark, score, share, signed, usd};
 use super::open_book::open_book_line;
 use super::styled::{Span, StyledText, TextStyle, TextTable, fitted};
-use super::tables::{cost, coverage, has_summaries, is_incomplete, verdict_style};
+use super::tables::{cost, cost_heading, coverage, has_summaries, is_incomplete, verdict_style};
 use super::translation::{Translation, translation};
 use crate::results::{
     Comparison, Manifest, MethodComparison, MethodSummary, QuestionChange, Summary, TextEdit, first_questions,
@@ -265,7 +265,8 @@ pub(super) fn columns(summary: &Summary, manifest: &Manifest, tr: &'static Trans
             columns.push(column(tr.summary_survival, |method, _| plain(share(method.economy.summary_survival))));
         }
     }
-    columns.push(column(tr.cost, move |method, _| {
+    let heading = if is_graded { cost_heading(summary, tr) } else { tr.cost };
+    columns.push(column(heading, move |method, _| {
         plain(usd(if is_graded { cost(method) } else { method.compression.usd }))
     }));
     columns

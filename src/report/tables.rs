@@ -187,7 +187,7 @@ pub(super) fn economy_columns(summary: &Summary, tr: &Translation, medium: Mediu
         column(tr.overclaims, overclaims),
         column(tr.fabricated, |m, tr| share_cell(&m.economy.fabrication, tr)),
         column(tr.stale, |m, _| plain(grouped(m.economy.stale_facts))).only_in(Medium::Markdown),
-        column(tr.cost, |m, _| plain(usd(cost(m)))),
+        column(cost_heading(summary, tr), |m, _| plain(usd(cost(m)))),
     ];
     if has_summaries(summary) {
         let after = columns.iter().position(|column| column.header == tr.survival).map_or(0, |at| at + 1);
@@ -282,6 +282,13 @@ fn retention(method: &MethodSummary, tr: &Translation) -> String {
         (None, _, Some(reason)) => format!("{UNKNOWN} ({})", tr.no_retention(reason)),
         (None, _, None) => UNKNOWN.to_owned(),
     }
+}
+
+/// The heading of costs. Where no cell was graded, they are those of the compressions alone: answers that no judge graded
+/// are only in the cost of the run.
+pub(super) fn cost_heading(summary: &Summary, tr: &Translation) -> &'static str {
+    let is_graded = summary.methods.values().any(|method| method.cells.judged > 0);
+    if is_graded { tr.cost } else { tr.cost_of_contexts }
 }
 
 /// The cost of all distinct actions of a method; `None` if one price is unknown.

@@ -125,6 +125,7 @@ texts! {
         "where the scores of a method vary: {} (shares of the variance, mean over dimensions).",
         "同一方法得分的波动来源：{}（方差占比，各维度平均）。";
     cost: "cost", "费用";
+    cost_of_contexts: "cost of contexts", "上下文费用";
     coverage: "cells", "单元";
     failed: "failed", "失败";
     missing: "missing", "缺失";

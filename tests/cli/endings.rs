@@ -53,6 +53,8 @@ fn a_weak_judge_leaves_the_older_results_and_no_older_report_beside_its_own() {
     for words in ["a · ", "from the cache", "report: ", "next: compeval judge selftest"] {
         assert!(ended.stdout.contains(words), "`{words}` is missing in {}", ended.stdout);
     }
+    // The answers that nobody graded were paid for, too.
+    assert!(ended.stdout.contains("facts kept  cost of contexts"), "{}", ended.stdout);
     // A run that is compared with another ends the same way.
     project.expect(0, "run --label base --runs 1 --allow-weak-judge");
     std::fs::remove_dir_all(project.path("cache")).unwrap();
