@@ -22,12 +22,20 @@ pub fn headline(summary: &Summary, manifest: &Manifest) -> Headline {
         MainResult::Incomplete { judged, expected, .. } if !has_answers(&manifest.design) => {
             incomplete_contexts([*judged, *expected], tr)
         }
+        MainResult::Sample if manifest.design.is_answered_by_models() => graded_by_rules(tr).to_owned(),
         MainResult::Unchanged(change) if !summary.comparison.as_ref().is_some_and(has_grades) => {
             unchanged(change, ["contexts", "上下文"], tr)
         }
         _ => sentence(&result, tr),
     };
     Headline { text, result, locale }
+}
+
+fn graded_by_rules(tr: &Translation) -> &'static str {
+    tr.locale.pick(
+        "Graded by built-in rules, not by a model: facts kept and answered facts count, scores do not.",
+        "由内置规则而非模型评分：事实保留与答出的事实可信，得分不作数。",
+    )
 }
 
 /// The verdict that decides the colour and the mark of a result.

@@ -102,6 +102,21 @@ fn a_narrow_terminal_gets_the_same_table_in_blocks() {
     insta::assert_snapshot!(summary_table(&summary, &manifest, 60).plain());
 }
 
+fn own_sentence(manifest: &Manifest) -> String {
+    headline(&summarize(&set(manifest.clone(), all_rows(3.1)), None), manifest).text
+}
+
+#[test]
+fn a_run_in_which_rules_only_grade_says_which_figures_count() {
+    let mut manifest = manifest("offline");
+    manifest.design.judges[0].lexical = true;
+    let sentence = own_sentence(&manifest);
+    assert!(sentence.starts_with("Graded by built-in rules, not by a model: "), "{sentence}");
+    manifest.design.answerers[0].lexical = true;
+    let sentence = own_sentence(&manifest);
+    assert!(sentence.starts_with("Run with built-in rules in place of a model: "), "{sentence}");
+}
+
 #[test]
 fn scores_without_an_interval_take_one_line() {
     let manifest = Manifest::begin("one", "t", design(&METHODS, &[("login", 1)], 3));

@@ -280,6 +280,12 @@ impl Design {
         models.chain(&self.answerers).chain(&self.judges).any(|asked| asked.lexical)
     }
 
+    /// Whether no built-in rules stood in for a model that compresses or answers.
+    pub fn is_answered_by_models(&self) -> bool {
+        let compressors = self.methods.iter().filter_map(|method| method.model.as_ref());
+        !self.answerers.is_empty() && !compressors.chain(&self.answerers).any(|asked| asked.lexical)
+    }
+
     /// Whether models are asked, and only once each, so that chance between repetitions cannot be seen.
     pub fn has_one_sample(&self) -> bool {
         let models = self.methods.iter().filter_map(|method| method.model.as_ref());
