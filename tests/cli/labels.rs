@@ -179,6 +179,18 @@ fn results_of_another_format_or_without_a_manifest_are_named_and_not_read() {
 }
 
 #[test]
+fn a_report_whose_baseline_is_gone_says_that_it_has_no_comparison() {
+    let server = Server::start();
+    let project = Project::new(&server);
+    project.expect(0, "run --label base --runs 1");
+    project.expect(0, "run --label a --runs 1 --compare-to base");
+    project.expect(0, "labels rm base");
+    let ended = project.expect(2, "report a");
+    ended.says(&["not compared: the files have no comparison with `base`", "there are no results `base`"]);
+    assert!(!project.read("results/a/report.md").contains("against base"));
+}
+
+#[test]
 fn a_crash_between_the_two_renames_is_recovered_by_the_next_command() {
     let (_server, project) = edited();
     project.expect(0, "run --label new --runs 1");

@@ -93,7 +93,12 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
             folder.file(name).display()
         ));
     }
-    published.refused.map_or(Ok(Exit::Done), |refusal| Err(refusal.into()))
+    let Some(refusal) = published.refused else { return Ok(Exit::Done) };
+    if let Some(baseline) = &published.manifest.compared_to {
+        let text = say!("the files have no comparison with `{baseline}`", "写出的文件中没有与 `{baseline}` 的比较");
+        console.warn(word("not compared:", "未比较："), text);
+    }
+    Err(refusal.into())
 }
 
 #[derive(Serialize)]
