@@ -131,26 +131,30 @@ impl EmptySelection {
         let given: Vec<&str> = flags.iter().filter(|(_, given)| *given).map(|(flag, _)| *flag).collect();
         let flags = given.join(word(" and ", "、"));
         let without_bank = list(left_out.iter().map(String::as_str));
-        let why = match (given.is_empty(), left_out.is_empty()) {
-            (false, true) => {
-                let help = word(
-                    "leave a flag out to select all; `compeval check` lists what there is",
-                    "省略选项即全选；`compeval check` 列出全部",
-                );
-                let why = say!("nothing is selected by {flags}", "没有选中任何内容：{flags}");
-                return EmptySelection { why, help: help.to_owned() };
-            }
-            (false, false) => say!(
-                "nothing is selected by {flags}, and there is no bank for {without_bank}",
-                "没有选中任何内容：{flags}；没有题库的样本：{without_bank}"
-            ),
-            (true, true) => word("there is no fixture to run", "没有可运行的样本").to_owned(),
-            (true, false) => say!("no fixture has probes: {without_bank}", "没有样本含有问题：{without_bank}"),
-        };
-        let help = word(
-            "write a bank by hand or by `compeval probes generate`, or import a fixture by `compeval fixture import`",
-            "请手写题库或用 `compeval probes generate` 产生，或用 `compeval fixture import` 导入样本",
+        let fewer_flags = word(
+            "leave a flag out to select all; `compeval check` lists what there is",
+            "省略选项即全选；`compeval check` 列出全部",
         );
+        let import = word(
+            "`compeval fixture import LOG` makes one of a session log",
+            "`compeval fixture import LOG` 由会话日志生成样本",
+        );
+        let bank = word(
+            "write a bank by hand or by `compeval probes generate`",
+            "请手写题库或用 `compeval probes generate` 产生",
+        );
+        let (why, help) = match (given.is_empty(), left_out.is_empty()) {
+            (false, true) => (say!("nothing is selected by {flags}", "没有选中任何内容：{flags}"), fewer_flags),
+            (false, false) => (
+                say!(
+                    "nothing is selected by {flags}, and there is no bank for {without_bank}",
+                    "没有选中任何内容：{flags}；没有题库的样本：{without_bank}"
+                ),
+                bank,
+            ),
+            (true, true) => (word("there is no fixture to run", "没有可运行的样本").to_owned(), import),
+            (true, false) => (say!("no fixture has probes: {without_bank}", "没有样本含有问题：{without_bank}"), bank),
+        };
         EmptySelection { why, help: help.to_owned() }
     }
 }

@@ -79,11 +79,9 @@ fn suggestions_keep_the_folder_of_the_project() {
     outer.remove("there/results/a/report.html");
     suggests(2, "report --open a", "compeval report a -C there writes it");
     outer.remove("there/probes/tally-bank-export.probes.json");
-    suggests(
-        4,
-        "check",
-        "by `compeval probes generate -C there`, or import a fixture by `compeval fixture import -C there`",
-    );
+    suggests(4, "check", "write a bank by hand or by `compeval probes generate -C there`");
+    outer.remove("there/fixtures/tally-bank-export.json");
+    suggests(4, "check", "`compeval fixture import LOG -C there` makes one of a session log");
     outer.remove("there/pipeline.toml");
     suggests(
         2,

@@ -381,6 +381,7 @@ fn reasons(observation: &SessionObservation) -> Option<String> {
 
 fn compared(observation: &SessionObservation) -> String {
     let coverage = observation.coverage;
+    let have = if coverage.counted == 1 { "has" } else { "have" };
     let mut lines = vec![
         say!(
             "Re-reads of unchanged lines: {} of {} of files read before, in the windows of counted compactions.",
@@ -389,7 +390,7 @@ fn compared(observation: &SessionObservation) -> String {
             count(observation.reads_of_known_files(), Noun::Read),
         ),
         say!(
-            "{} of {} have a control on both sides.",
+            "{} of {} {have} a control on both sides.",
             "{1}中有 {0} 次两侧都有对照。",
             coverage.with_controls,
             count(coverage.counted, Noun::CountedCompaction)

@@ -191,7 +191,7 @@ fn unused_line(manifest: &Manifest) -> Option<String> {
     let were = format!("{} {}", count(unanswered, Noun::Request), if unanswered == 1 { "was" } else { "were" });
     let unanswered = (unanswered > 0).then(|| {
         locale.pick(
-            format!("{were} never answered; whether they are billed is unknown"),
+            format!("{were} never answered and may be billed all the same"),
             format!("{unanswered} 次请求没有得到回复，是否计费不得而知"),
         )
     });
