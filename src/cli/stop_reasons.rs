@@ -151,7 +151,7 @@ pub(crate) fn print_failures(failures: &[FailedAction], shown: usize, console: &
     let (printed, left) = causes.split_at(shown.min(causes.len()));
     for (failure, alike) in printed {
         let hint = failure.hint.as_deref().map(|hint| say!(" ({hint})", "（{hint}）")).unwrap_or_default();
-        let more = if *alike > 0 { say!(" and {alike} more", " 等，另有 {alike} 个") } else { String::new() };
+        let more = if *alike > 0 { say!(" (and {alike} more)", "（另有 {alike} 个）") } else { String::new() };
         console.error(
             word("failed:", "失败："),
             say!("{}{more}: {}{hint}", "{}{more}：{}{hint}", failure.place, failure.message),

@@ -79,7 +79,7 @@ fn equal_causes_of_a_self_test_are_reported_once() {
     server.script(|_| Reply::Raw(400, json!({"error": {"message": "not today", "type": "invalid"}}).to_string()));
     let ended = project.expect(5, "judge selftest");
     assert_eq!(ended.stderr.matches("not today").count(), 1, "{}", ended.stderr);
-    ended.says(&[&format!("and {} more: HTTP 400", super::matrix::SELFTEST - 1)]);
+    ended.says(&[&format!("(and {} more): HTTP 400", super::matrix::SELFTEST - 1)]);
 }
 
 #[test]
