@@ -116,9 +116,11 @@ function start() {
   // Without answers there are no scores, and contexts are all that was measured.
   const isGraded = report.models.some((asked) => asked.role === 'judge');
   const graded = (make) => (isGraded ? make() : null);
+  // Where no judge graded anything, profiles and maps would be empty.
+  const profiled = (make) => (measuredDimensions.length > 1 ? graded(make) : null);
   const isPaired = cells.n && mates.size;
   const sections = [editsSection(), flippedSection(), isPaired ? cellsSection() : null,
-    graded(paretoSection), graded(factsSection), graded(comparisonSection), graded(scoresSection), graded(shapesSection), graded(advantageSection), graded(mapsSection), graded(cyclesSection),
+    graded(paretoSection), graded(factsSection), graded(comparisonSection), graded(scoresSection), profiled(shapesSection), graded(advantageSection), profiled(mapsSection), graded(cyclesSection),
     isGraded ? null : changesSection(), ...report.tables.map(tableSection), graded(costSection),
     cells.n && !isPaired ? cellsSection() : null, failuresSection(), referenceSection(), modelsSection()].filter(Boolean);
   document.getElementById('main').replaceChildren(...sections);

@@ -79,6 +79,10 @@ fn columns(summary: &Summary, tr: &Translation, shows_needed: bool) -> Vec<(&'st
         let interval = method.compression.tokens_ci95.map(|ci| format!(" [{}]", count_range(ci)));
         format!("{}{}", count(method.compression.tokens), interval.unwrap_or_default())
     }));
+    // Where cells were graded, other tables have it, of all points.
+    if summary.methods.values().all(|method| method.cells.judged == 0) {
+        columns.push((tr.survival, |method, _| share(method.compression.fact_survival)));
+    }
     if keeps_user_messages(summary) {
         columns.push((tr.user_kept, |method, _| share(method.compression.user_share)));
     }

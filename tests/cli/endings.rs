@@ -41,6 +41,7 @@ fn a_weak_judge_leaves_the_older_results_and_no_older_report_beside_its_own() {
     let kept = |method: &str| summary["methods"][method]["compression"]["fact_survival"].as_f64();
     assert!(kept("nothing") == Some(0.0) && kept("full") > Some(0.5), "{summary}");
     assert!(renewed.contains("| 100.0% | 0.0% |") && renewed.contains("<summary>Compressions<"), "{renewed}");
+    assert!(renewed.contains("| contexts | tokens | facts kept | seconds |"), "{renewed}");
     assert!(renewed != report && renewed.contains("it graded nothing more"), "{renewed}");
     assert!(!project.exists("results/.incomplete/a/harbor-run-1.json"), "a file of rows that are gone");
     assert_eq!(project.result(beside, "manifest.json")["outcome"], "incomplete");
