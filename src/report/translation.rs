@@ -107,7 +107,7 @@ texts! {
     gap_widest:
         "Methods lie furthest apart in {}: {} points between {} and {}.",
         "各方法在“{}”上差距最大：{} 分（{} 与 {} 之间）。";
-    gaps_small: " They hardly differ (by less than 0.3) in {}.", "在 {} 上几乎没有差别（小于 0.3）。";
+    gaps_small: " They hardly differ (by less than 0.3) in {}.", "在{}上几乎没有差别（小于 0.3）。";
     gaps_none_small: " They differ by 0.3 or more in every dimension.", "在每个维度上都相差 0.3 或以上。";
     gaps_all_small:
         "Methods hardly differ: by less than 0.3 points in every dimension.",
@@ -538,7 +538,7 @@ impl Translation {
     /// Why there is no retention.
     pub fn no_retention(&self, reason: NoRetention) -> &'static str {
         let (en, zh) = match reason {
-            NoRetention::MissingReference => ("no full or none method", "缺少 full 或 none 方法"),
+            NoRetention::MissingReference => ("full or none has no score", "full 或 none 没有得分"),
             NoRetention::NotANumber => ("not a number", "不是数值"),
             NoRetention::NarrowSpan => ("ceiling and floor too close", "上下限过近"),
             NoRetention::UncertainSpan => ("ceiling and floor not apart", "上下限无法区分"),

@@ -124,7 +124,7 @@ impl CacheSavings {
         let cost = cost.unwrap_or_default();
         say!(
             "\nIn their last runs, {sets} found {outputs} in the cache{cost}; earlier runs are not recorded.",
-            "\n在各自最近一次运行中，{sets} 在缓存中找到 {outputs}{cost}；更早的运行没有记录。"
+            "\n在各自最近一次运行中，{sets}在缓存中找到 {outputs}{cost}；更早的运行没有记录。"
         )
     }
 }
