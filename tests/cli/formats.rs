@@ -268,6 +268,16 @@ fn an_import_of_equal_content_leaves_the_fixture_and_its_date_alone() {
 }
 
 #[test]
+fn the_first_files_of_a_folder_that_are_no_logs_are_listed() {
+    let project = Project::empty();
+    project.expect(0, "init --empty");
+    (0..25).for_each(|n| project.write(&format!("logs/{n}.json"), "{\"a\": 1}"));
+    let ended = project.expect(2, "fixture import logs");
+    assert_eq!(ended.stderr.matches("no log: ").count(), 20, "{}", ended.stderr);
+    ended.says(&["and 5 more; --json lists all"]);
+}
+
+#[test]
 fn an_account_name_that_is_left_comes_with_the_command_that_replaces_it() {
     let project = Project::empty();
     project.expect(0, "init --empty");
