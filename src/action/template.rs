@@ -14,7 +14,7 @@ use minijinja::{Environment, UndefinedBehavior};
 use regex::Regex;
 
 use super::value::InputValue;
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 use base::text::line_and_column;
 use store::{Digest, DigestBuilder};
@@ -66,7 +66,7 @@ impl Template {
             let (line, _) = line_and_column(text, at);
             return Err(TemplateFault {
                 line,
-                message: word(
+                message: localized(
                     "the private-use characters U+F8F0 and U+F8F1 are not allowed in a template",
                     "模板中不允许私用字符 U+F8F0 和 U+F8F1",
                 )

@@ -11,7 +11,7 @@ use super::Recovery;
 use super::exchange::{Archive, Excerpt};
 use crate::action::Digest;
 use crate::search::{Ranking, excerpt};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shortened;
 use models::ReadFault;
@@ -42,7 +42,7 @@ pub fn read(reply: &str, truncated: bool) -> Result<Answer, ReadFault> {
 pub enum SearchFault {
     #[error(
         "{}",
-        word(
+        localized(
             "the search returned nothing; where no message matches it is to return {\"excerpts\":[]}",
             "检索没有返回内容；没有消息匹配时应返回 {\"excerpts\":[]}"
         )
@@ -76,7 +76,7 @@ pub fn read_excerpts(recovery: &Recovery, archive: Archive<'_>, stdout: &[u8]) -
         found: say!("it is no JSON ({error})", "不是 JSON（{error}）"),
     })?;
     let list = output["excerpts"].as_array().ok_or_else(|| SearchFault::Contract {
-        found: word("there is no list `excerpts`", "没有 `excerpts` 列表").to_owned(),
+        found: localized("there is no list `excerpts`", "没有 `excerpts` 列表").to_owned(),
     })?;
     if list.len() > recovery.results as usize {
         return Err(SearchFault::TooMany { found: list.len(), allowed: recovery.results });

@@ -12,7 +12,7 @@ use crate::pipeline::{OpenError, Problems};
 use crate::results::{FolderError, LabelLockError, LabelWriterError, SetError};
 use crate::scheduler::{BudgetReached, RunError};
 use base::files::{FileError, Shortage, system_words};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shell_word;
 use base::units::Usd;
@@ -99,7 +99,7 @@ impl From<Ending> for Exit {
 
 /// How a signing key is made.
 pub(crate) fn new_key() -> &'static str {
-    word("compeval cache key   makes a key", "compeval cache key   产生密钥")
+    localized("compeval cache key   makes a key", "compeval cache key   产生密钥")
 }
 
 /// The failure for `--json` with a flag whose output is something else.
@@ -163,15 +163,15 @@ impl Failure {
     fn from_system(message: String, shortage: Option<Shortage>, space: &str) -> Failure {
         let hint = match shortage {
             Some(Shortage::Space) => space,
-            Some(Shortage::FileSize) => word(
+            Some(Shortage::FileSize) => localized(
                 "`ulimit -f` limits the size of files here: `ulimit -f unlimited` lifts that",
                 "此处的 `ulimit -f` 限制了文件大小；`ulimit -f unlimited` 可解除",
             ),
-            Some(Shortage::OpenFiles) => word(
+            Some(Shortage::OpenFiles) => localized(
                 "`ulimit -n 1024` lets a process open that many files at once",
                 "`ulimit -n 1024` 允许进程同时打开这么多文件",
             ),
-            Some(Shortage::ReadOnly) => word(
+            Some(Shortage::ReadOnly) => localized(
                 "work on a copy in a folder that can be written to; COMPEVAL_CACHE moves the cache",
                 "请在可写文件夹中的副本上操作；COMPEVAL_CACHE 可移动缓存",
             ),
@@ -188,9 +188,9 @@ impl Failure {
                 Exit::BadInput
             }
             Failure::Message { exit, message, hint, .. } => {
-                console.error(word("error:", "错误："), message);
+                console.error(localized("error:", "错误："), message);
                 if let Some(hint) = hint {
-                    console.eprint(&console.labelled(TextStyle::Hint, word("hint:", "提示："), hint));
+                    console.eprint(&console.labelled(TextStyle::Hint, localized("hint:", "提示："), hint));
                 }
                 *exit
             }
@@ -206,7 +206,7 @@ impl From<Problems> for Failure {
 
 impl From<FileError> for Failure {
     fn from(error: FileError) -> Failure {
-        let space = word(
+        let space = localized(
             "free some space and run again; what was kept is safe",
             "请释放一些空间后重新运行；已保存的内容不受影响",
         );
@@ -216,7 +216,7 @@ impl From<FileError> for Failure {
 
 impl From<CacheError> for Failure {
     fn from(error: CacheError) -> Failure {
-        let space = word(
+        let space = localized(
             "free some space, or remove entries with `compeval cache prune`, which needs no free space",
             "请释放一些空间，或用 `compeval cache prune` 删除条目（不需要空闲空间）",
         );
@@ -370,7 +370,7 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
             "export {variable}=…, or name another variable: api_key_env in [providers.{provider}]",
             "export {variable}=…，或在 [providers.{provider}] 中用 api_key_env 指定其他变量"
         ),
-        EvaluationError::CacheIsFile(_) => word(
+        EvaluationError::CacheIsFile(_) => localized(
             "name another folder by `cache` in [pipeline] or by COMPEVAL_CACHE, or move that file away",
             "在 [pipeline] 中用 `cache` 或用 COMPEVAL_CACHE 指定其他文件夹，或移走该文件",
         )
@@ -389,7 +389,7 @@ fn hint_for(error: &EvaluationError) -> Option<String> {
             say!("{}; --remote-mode read uploads nothing", "{}；--remote-mode read 不上传任何内容", new_key())
         }
         EvaluationError::RemoteSettings(SettingsError::ReadOnly) => {
-            word("--remote-mode read uploads nothing", "--remote-mode read 不上传任何内容").to_owned()
+            localized("--remote-mode read uploads nothing", "--remote-mode read 不上传任何内容").to_owned()
         }
         error => return part_hint(error).or_else(|| comparison_hint(error)).map(str::to_owned),
     })
@@ -418,25 +418,26 @@ fn cost_limit_hint(limit: Usd, share: f64, reply: &DearestReply, expected: Optio
 /// What to do about parts that cannot be run or merged.
 fn part_hint(error: &EvaluationError) -> Option<&'static str> {
     Some(match error {
-        EvaluationError::BatchedPart { .. } => word(
+        EvaluationError::BatchedPart { .. } => localized(
             "--lane live or --lane flex, or run the matrix in one process",
             "--lane live 或 --lane flex，或在一个进程中运行整个矩阵",
         ),
-        EvaluationError::ModulesInParts { .. } => word(
+        EvaluationError::ModulesInParts { .. } => localized(
             "list its files under `inputs`, without `inputs_from`, or run the matrix in one process",
             "请去掉 `inputs_from`，在 `inputs` 中列出文件，或在一个进程中运行整个矩阵",
         ),
         EvaluationError::PartIsRunning { .. } => {
-            word("give each process a number of its own, from 1/N to N/N", "给每个进程各自的编号，从 1/N 到 N/N")
+            localized("give each process a number of its own, from 1/N to N/N", "给每个进程各自的编号，从 1/N 到 N/N")
         }
-        EvaluationError::NoRemote => {
-            word("--remote fs:///srv/compeval, or COMPEVAL_REMOTE", "--remote fs:///srv/compeval，或 COMPEVAL_REMOTE")
-        }
-        EvaluationError::OtherParts { .. } => word(
+        EvaluationError::NoRemote => localized(
+            "--remote fs:///srv/compeval, or COMPEVAL_REMOTE",
+            "--remote fs:///srv/compeval，或 COMPEVAL_REMOTE",
+        ),
+        EvaluationError::OtherParts { .. } => localized(
             "give the options that the parts were run with (--runs, --methods, --model and so on), or run them again",
             "请给出各分片运行时的选项（--runs、--methods、--model 等），或重新运行",
         ),
-        EvaluationError::OtherAssignment { .. } => word(
+        EvaluationError::OtherAssignment { .. } => localized(
             "give the number of parts that were run, or run them again with this project and version",
             "请给出已运行的分片数，或用本项目和版本重新运行",
         ),
@@ -447,18 +448,18 @@ fn part_hint(error: &EvaluationError) -> Option<&'static str> {
 /// What to do about a comparison that cannot be made.
 fn comparison_hint(error: &EvaluationError) -> Option<&'static str> {
     Some(match error {
-        EvaluationError::TooManyCells(_) => word("compare without --html", "不带 --html 进行比较"),
-        EvaluationError::OtherBaseline(_) => word(
+        EvaluationError::TooManyCells(_) => localized("compare without --html", "不带 --html 进行比较"),
+        EvaluationError::OtherBaseline(_) => localized(
             "nothing was sent: undo what differs, or run the baseline again as the project is now; without --compare-to the \
              run is not compared",
             "没有发送任何请求：请撤销这些差异，或按项目现在的样子重新运行基线；不带 --compare-to 的运行不作比较",
         ),
-        EvaluationError::UsedFixtures { .. } => word(
+        EvaluationError::UsedFixtures { .. } => localized(
             "--confirm needs fixtures that no `run --compare-to` and no `compare` with this baseline used",
             "--confirm 需要与该基线的任何 `run --compare-to` 或 `compare` 都未用过的样本",
         ),
         EvaluationError::TooFewFixtures { .. } => {
-            word("run without --until-decided compares what there is", "不带 --until-decided 的运行会比较现有内容")
+            localized("run without --until-decided compares what there is", "不带 --until-decided 的运行会比较现有内容")
         }
         _ => return None,
     })
@@ -550,7 +551,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     while let Some(inner) = cause {
         let words = inner.downcast_ref().map_or_else(|| inner.to_string(), system_words);
         if !text.contains(&words) {
-            text.push_str(word(": ", "："));
+            text.push_str(localized(": ", "："));
             text.push_str(&words);
         }
         cause = inner.source();

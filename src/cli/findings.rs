@@ -6,7 +6,7 @@ use crate::cli::command_line::{CommandLine, with_project_flags};
 use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle, own_color};
 use crate::pipeline::{Problem, Problems, Severity};
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 
 /// Lines of a short list: with those around it there are about eight.
@@ -115,7 +115,7 @@ fn kinds(problems: &[Problem]) -> Vec<(&Problem, Vec<&Problem>)> {
 
 /// A message without what differs from one finding of a kind to the next: quotations, paths, numbers, excerpts.
 fn pattern(problem: &Problem) -> String {
-    let message = problem.message().split(word(" in message ", "（第 ")).next().unwrap_or_default();
+    let message = problem.message().split(localized(" in message ", "（第 ")).next().unwrap_or_default();
     let quoted = message.split(['`', '"']).step_by(2);
     let words = quoted.flat_map(str::split_whitespace);
     words.filter(|word| !word.contains(|c: char| c.is_ascii_digit() || c == '/')).collect::<Vec<_>>().join(" ")
@@ -145,7 +145,7 @@ pub(crate) fn render(problems: &Problems, console: &Console) -> String {
         }
     }
     // miette has only the English word.
-    own_color(&text.trim_end().replace("  help: ", word("  help: ", "  提示: ")))
+    own_color(&text.trim_end().replace("  help: ", localized("  help: ", "  提示: ")))
 }
 
 /// The problem with advice whose commands are those that the user can type.

@@ -2,7 +2,7 @@
 
 use crate::judge::Dimension;
 use crate::probe::ProbeType;
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 use base::text::grouped;
 pub(crate) use base::units::money;
@@ -116,17 +116,17 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 
 /// A dimension of the rubric: in English its name in files.
 pub(crate) fn dimension_name(dimension: Dimension) -> &'static str {
-    word(dimension.name(), dimension.label(Locale::Zh))
+    localized(dimension.name(), dimension.label(Locale::Zh))
 }
 
 /// The type of a probe: in English its name in files.
 pub(crate) fn probe_type(kind: ProbeType) -> &'static str {
-    word(kind.name(), kind.label(Locale::Zh))
+    localized(kind.name(), kind.label(Locale::Zh))
 }
 
 /// What something cost, in a sentence.
 pub(crate) fn cost(usd: Option<Usd>) -> String {
-    usd.map_or_else(|| word("cost unknown", "费用未知").to_owned(), |usd| usd.to_string())
+    usd.map_or_else(|| localized("cost unknown", "费用未知").to_owned(), |usd| usd.to_string())
 }
 
 /// Seconds as people say them.

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::cli::failure::{Exit, chain};
 use crate::cli::terminal::Console;
 use crate::scheduler::StopRequest;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// Handles Ctrl-C on a thread of its own, so that it works while the rest of the process is blocked.
@@ -66,7 +66,7 @@ impl Interrupts {
         });
         if let Err(error) = started {
             console.warn(
-                word("warning:", "警告："),
+                localized("warning:", "警告："),
                 say!(
                     "Ctrl-C is not handled, and ends the run at once: {error}",
                     "无法处理 Ctrl-C，按下会立即结束运行：{error}"
@@ -104,7 +104,7 @@ impl InterruptState {
                     Some(stop) => drop(self.stop.send_replace(stop)),
                     None => console.leave(
                         Exit::Interrupted.code(),
-                        word("stopped; finished work is saved", "已停止；完成的工作已保存"),
+                        localized("stopped; finished work is saved", "已停止；完成的工作已保存"),
                     ),
                 }
             }

@@ -28,7 +28,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use crate::pipeline::{declared_locale, find_pipeline};
 use crate::scheduler::{supervise_if_asked, use_supervisor};
 use args::Common;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use command_line::CommandLine;
 use command_list::{commands_at, former_command, former_flag};
@@ -74,7 +74,7 @@ pub fn main() -> u8 {
     start_logging(cli.common.verbose, &console);
     let command = AssertUnwindSafe(|| prepare_process().and_then(|()| dispatch(&cli, &console)));
     let ended = catch_unwind(command).unwrap_or_else(|_| {
-        Err(Failure::error(word("a fault of compeval; please report it", "compeval 自身的故障，请报告")))
+        Err(Failure::error(localized("a fault of compeval; please report it", "compeval 自身的故障，请报告")))
     });
     let exit = ended.unwrap_or_else(|failure| failure.report(&console));
     match Console::output_error() {
@@ -161,7 +161,7 @@ fn without_command(error: &clap::Error) -> u8 {
 /// Prints an introduction, for `compeval` without a command where there is no project yet.
 fn introduce(typed: CommandLine) -> u8 {
     let typed = typed.of_folder();
-    let commands = [typed.command(word("init", "init --locale zh")), typed.command("run")];
+    let commands = [typed.command(localized("init", "init --locale zh")), typed.command("run")];
     let width = commands.iter().map(|command| display_width(command)).max().unwrap_or_default();
     let [init, run] = commands.map(|command| left(&command, width));
     Console::plain().print(&say!(

@@ -9,7 +9,7 @@ use crate::evaluation::Event;
 use crate::pipeline::{ExternalAccess, Problems};
 use crate::plan::CostEstimate;
 use crate::results::Label;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use store::remote::SharedSummary;
 
@@ -20,30 +20,32 @@ pub(crate) fn print_notice(event: &Event<'_>, console: &Console) {
         Event::Part(part) => console.note(&part_line(part)),
         Event::RemoteIgnored => console.note(&console.labelled(
             TextStyle::Hint,
-            word("note:", "说明："),
-            word(
+            localized("note:", "说明："),
+            localized(
                 "CI is set, so the remote of the pipeline is not used; COMPEVAL_REMOTE and COMPEVAL_TRUST name one",
                 "设置了 CI，因此不使用流程中的远程缓存；可用 COMPEVAL_REMOTE 和 COMPEVAL_TRUST 指定",
             ),
         )),
-        Event::RefreshContinues { label } => {
-            console.note(&console.labelled_prose(TextStyle::Hint, word("note:", "说明："), continued_refresh(label)))
-        }
+        Event::RefreshContinues { label } => console.note(&console.labelled_prose(
+            TextStyle::Hint,
+            localized("note:", "说明："),
+            continued_refresh(label),
+        )),
         Event::RemoteUnavailable(error) => console.warn(
-            word("remote:", "远程："),
+            localized("remote:", "远程："),
             say!("{error}; this command continues without it", "{error}；本命令不使用它而继续"),
         ),
         Event::RemoteLacks { url, estimate } => {
             missing_in_remote(url, estimate).into_iter().for_each(|line| console.note(&line))
         }
-        Event::RemoteWarning(warning) => console.warn(word("remote:", "远程："), warning),
-        Event::CacheNotice(notice) => console.warn(word("cache:", "缓存："), notice),
-        Event::Untrusted(entries) => console.warn(word("cache:", "缓存："), untrusted_entries(*entries)),
-        Event::ChecksLeftOut => console.warn(word("stopped:", "已停止："), checks_left_out()),
+        Event::RemoteWarning(warning) => console.warn(localized("remote:", "远程："), warning),
+        Event::CacheNotice(notice) => console.warn(localized("cache:", "缓存："), notice),
+        Event::Untrusted(entries) => console.warn(localized("cache:", "缓存："), untrusted_entries(*entries)),
+        Event::ChecksLeftOut => console.warn(localized("stopped:", "已停止："), checks_left_out()),
         Event::Access(access) => console.note(&access_list(access, console)),
         Event::Exchanged(summary) => transfers(summary).into_iter().for_each(|line| console.note(&line)),
         Event::OutputsChanged { label, keys } => {
-            console.warn(word("warning:", "警告："), changed_outputs(label, keys));
+            console.warn(localized("warning:", "警告："), changed_outputs(label, keys));
         }
         Event::Started(_)
         | Event::Added { .. }
@@ -81,7 +83,7 @@ fn untrusted_entries(entries: u64) -> String {
 }
 
 fn checks_left_out() -> &'static str {
-    word(
+    localized(
         "interrupted while the judges were checked with answers of this run; finished work is saved, and the next \
          run makes the other checks",
         "在用本次运行的回答检查评审时中断；完成的工作已保存，下次运行会做完其余检查",
@@ -108,7 +110,7 @@ pub(crate) fn print_warnings(console: &Console, warnings: &Problems) {
 /// What was pulled and uploaded, in a line; `None` if nothing was.
 fn transfers(summary: &SharedSummary) -> Option<String> {
     let (pulled, pushed) = (summary.pulled.entries, summary.pushed.entries);
-    let done: Vec<String> = [(pulled, word("pulled", "拉取")), (pushed, word("uploaded", "上传"))]
+    let done: Vec<String> = [(pulled, localized("pulled", "拉取")), (pushed, localized("uploaded", "上传"))]
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, verb)| format!("{count} {verb}"))
@@ -118,13 +120,13 @@ fn transfers(summary: &SharedSummary) -> Option<String> {
 
 /// The hosts and programs that a project uses, on one line.
 pub(crate) fn access_line(access: &ExternalAccess, console: &Console) -> String {
-    let project = console.paint(TextStyle::Strong, word("This project", "本项目"));
-    let access = access.lines().join(word("; ", "；"));
+    let project = console.paint(TextStyle::Strong, localized("This project", "本项目"));
+    let access = access.lines().join(localized("; ", "；"));
     say!("{project} {access}", "{project}{access}")
 }
 
 /// The hosts and programs that a project uses, as a list with a heading.
 pub(crate) fn access_list(access: &ExternalAccess, console: &Console) -> String {
-    let heading = console.paint(TextStyle::Strong, word("This project:", "本项目："));
+    let heading = console.paint(TextStyle::Strong, localized("This project:", "本项目："));
     [heading].into_iter().chain(access.lines().iter().map(|line| format!("  {line}"))).collect::<Vec<_>>().join("\n")
 }

@@ -13,7 +13,7 @@ use crate::cli::format::{Noun, count};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Ending, EvaluationOutcome, MergeCoverage, NumberedPart, PartOfRun, variable};
 use crate::parts::{Engine, EngineError, PartArgument, PartNumber};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// Which part of the matrix this process runs.
@@ -50,15 +50,16 @@ impl PartArgs {
                 "{name} is set; this runs the whole matrix, and --part auto/N a part of it",
                 "设置了 {name}；这里运行整个矩阵，--part auto/N 则运行其中一片"
             );
-            console.note(&console.labelled(TextStyle::Hint, word("note:", "说明："), text));
+            console.note(&console.labelled(TextStyle::Hint, localized("note:", "说明："), text));
         }
     }
 }
 
 /// The number in `--parts N`.
 pub(crate) fn count_of_parts(text: &str) -> Result<NonZeroU32, String> {
-    let number =
-        text.parse().map_err(|_| word("expected a number, as in --parts 8", "应为数字，如 --parts 8").to_owned())?;
+    let number = text
+        .parse()
+        .map_err(|_| localized("expected a number, as in --parts 8", "应为数字，如 --parts 8").to_owned())?;
     PartNumber::new(1, number).map(PartNumber::count).map_err(|fault| fault.to_string())
 }
 
@@ -111,7 +112,7 @@ pub(crate) fn print_coverage(outcome: &EvaluationOutcome, coverage: &MergeCovera
     let mut exit = Exit::from(outcome.ending);
     let MergeCoverage { missing, incomplete, doubled, made_twice, .. } = coverage;
     if !doubled.is_empty() {
-        console.warn(word("parts:", "分片："), doubled_parts(doubled));
+        console.warn(localized("parts:", "分片："), doubled_parts(doubled));
     }
     if *made_twice > 0 {
         let text = say!(
@@ -119,23 +120,27 @@ pub(crate) fn print_coverage(outcome: &EvaluationOutcome, coverage: &MergeCovera
             "{} 在两个分片中相同，且都已付费；采用编号较小的分片的输出",
             count(*made_twice, Noun::Action)
         );
-        console.note(&console.labelled(TextStyle::Hint, word("note:", "说明："), text));
+        console.note(&console.labelled(TextStyle::Hint, localized("note:", "说明："), text));
     }
     // Also where no cell is missing: what these paid is not counted.
     if !missing.is_empty() {
         console.warn(
-            word("parts:", "分片："),
+            localized("parts:", "分片："),
             say!("these parts are not in the remote: {}", "远程缓存中没有这些分片：{}", list_numbers(missing)),
         );
     }
     if !incomplete.is_empty() {
         console.warn(
-            word("parts:", "分片："),
+            localized("parts:", "分片："),
             say!("these parts have work left: {}", "这些分片还有工作未完成：{}", list_numbers(incomplete)),
         );
     }
     if outcome.ending != Ending::Complete {
-        console.eprint(&console.labelled(TextStyle::Hint, word("hint:", "提示："), merge_advice(outcome, coverage)));
+        console.eprint(&console.labelled(
+            TextStyle::Hint,
+            localized("hint:", "提示："),
+            merge_advice(outcome, coverage),
+        ));
         // The merge asks no model: what is pending in it is missing.
         exit = if exit == Exit::Pending { Exit::Incomplete } else { exit.and(Exit::Incomplete) };
     } else if let Some(command) = part_command(coverage) {
@@ -143,12 +148,12 @@ pub(crate) fn print_coverage(outcome: &EvaluationOutcome, coverage: &MergeCovera
             "no cell is missing without them; to count what they pay, run {command}, then merge again",
             "没有它们也不缺单元；如需计入其花费，请运行 {command}，然后再次合并"
         );
-        console.note(&console.labelled(TextStyle::Hint, word("hint:", "提示："), text));
+        console.note(&console.labelled(TextStyle::Hint, localized("hint:", "提示："), text));
     }
     let caveats = &outcome.manifest.caveats;
     if !caveats.weak_judges.is_empty() && !caveats.allow_weak_judge {
         console.error(
-            word("judge:", "评审："),
+            localized("judge:", "评审："),
             say!("failed its self-test in a part: {}", "在某个分片中未通过自检：{}", caveats.weak_judges.join(", ")),
         );
         exit = exit.and(Exit::Error);

@@ -13,7 +13,7 @@ use crate::pipeline::{
 };
 use crate::results::Label;
 use crate::scheduler::BudgetLimits;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Usd;
 use store::cache::{CacheSnapshot, Store};
@@ -149,7 +149,7 @@ pub(crate) fn open_store(cache: &Path, console: &Console) -> Result<Store, Failu
 /// Prints the notices of the cache.
 pub(crate) fn print_notices(store: &Store, console: &Console) {
     for notice in store.notices() {
-        console.warn(word("cache:", "缓存："), notice);
+        console.warn(localized("cache:", "缓存："), notice);
     }
 }
 

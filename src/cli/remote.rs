@@ -12,7 +12,7 @@ use crate::cli::terminal::Console;
 use crate::entries::key_of;
 use crate::evaluation::variable;
 use crate::evaluation::{EvaluationError, Event, Listening, connect_remote, trusted_keys};
-use base::locale::word;
+use base::locale::localized;
 use store::remote::{
     DeclaredRemote, GivenRemote, RemoteEntries, RemoteError, RemoteMode, RemoteSettings, RemoteUrl, SharedCache,
     SigningKey, TrustedWriter,
@@ -65,7 +65,7 @@ impl RemoteArgs {
             (None, Some(text)) => {
                 let mode = RemoteMode::from_name(text.trim());
                 Some(mode.ok_or_else(|| {
-                    Failure::input(word(
+                    Failure::input(localized(
                         "COMPEVAL_REMOTE_MODE: expected `read` or `write`",
                         "COMPEVAL_REMOTE_MODE：应为 `read` 或 `write`",
                     ))
@@ -79,7 +79,7 @@ impl RemoteArgs {
             Some("true" | "1") => Some(true),
             Some("false" | "0") => Some(false),
             Some(_) => {
-                return Err(Failure::input(word(
+                return Err(Failure::input(localized(
                     "COMPEVAL_REMOTE_TEXTS: expected `true` or `false`",
                     "COMPEVAL_REMOTE_TEXTS：应为 `true` 或 `false`",
                 )));
@@ -149,13 +149,13 @@ impl RemoteArgs {
         let is_ignored = given.ignores(declared);
         let Some(settings) = given.resolve(declared).map_err(EvaluationError::from)? else {
             let message = match is_ignored {
-                true => word(
+                true => localized(
                     "CI is set, so the remote of the pipeline is not used",
                     "设置了 CI，因此不使用流程中的远程缓存",
                 ),
-                false => word("there is no remote", "没有远程缓存"),
+                false => localized("there is no remote", "没有远程缓存"),
             };
-            let hint = word(
+            let hint = localized(
                 "compeval … --remote fs:///srv/compeval, or COMPEVAL_REMOTE, or `remote` in [cache] of the pipeline",
                 "compeval … --remote fs:///srv/compeval，或 COMPEVAL_REMOTE，或流程 [cache] 中的 `remote`",
             );

@@ -15,7 +15,7 @@ use crate::evaluation::{Event, LiveServer, PartialResults, Started};
 use crate::judge::SelfTestVerdict;
 use crate::results::FailedAction;
 use crate::scheduler::{self, Budget, BudgetLimits, StopRequest};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// Draws the events of one evaluation.
@@ -75,12 +75,17 @@ impl Screen {
     fn serve(&mut self, results: PartialResults) {
         match LiveServer::start(results) {
             Ok(live) => {
-                self.console.eprint(&self.console.labelled(TextStyle::Hint, word("live:", "实时："), live.address()));
+                self.console.eprint(&self.console.labelled(
+                    TextStyle::Hint,
+                    localized("live:", "实时："),
+                    live.address(),
+                ));
                 self.live = Some(live);
             }
-            Err(error) => self
-                .console
-                .warn(word("live:", "实时："), say!("the page cannot be served: {error}", "无法提供页面：{error}")),
+            Err(error) => self.console.warn(
+                localized("live:", "实时："),
+                say!("the page cannot be served: {error}", "无法提供页面：{error}"),
+            ),
         }
     }
 

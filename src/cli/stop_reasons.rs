@@ -8,7 +8,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::Ended;
 use crate::results::FailedAction;
 use crate::scheduler::{OpenBatchNote, UntestedJudge};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// Prints why a run ended early, if it did, and what waits for a later run.
@@ -48,9 +48,9 @@ pub(crate) fn print_stop_reasons(ended: &Ended, console: &Console) {
 
 fn untested(UntestedJudge { judge, why }: &UntestedJudge, allow_weak_judge: bool) -> String {
     let grades = if allow_weak_judge {
-        word("its grades may be meaningless", "其评分可能没有意义")
+        localized("its grades may be meaningless", "其评分可能没有意义")
     } else {
-        word("it was not used", "未采用它")
+        localized("it was not used", "未采用它")
     };
     say!(
         "the self-test of judge {judge} did not complete, so {grades}: {why}",
@@ -61,12 +61,12 @@ fn untested(UntestedJudge { judge, why }: &UntestedJudge, allow_weak_judge: bool
 /// What becomes of a run that was interrupted, and of its refresh.
 fn interrupted(refreshes: bool) -> &'static str {
     match refreshes {
-        true => word(
+        true => localized(
             "interrupted; finished work is saved, and the next run with this label and --refresh continues from there; \
              without --refresh, it takes the rest from the cache as it was",
             "已中断；完成的工作已保存。下次用同一标签和 --refresh 运行会从这里继续；不用 --refresh 则从缓存中取其余的旧输出",
         ),
-        false => word(
+        false => localized(
             "interrupted; finished work is saved, and the next run continues from there",
             "已中断；完成的工作已保存，下次运行从这里继续",
         ),
@@ -74,7 +74,7 @@ fn interrupted(refreshes: bool) -> &'static str {
 }
 
 fn warn_stopped(console: &Console, why: &str) {
-    console.eprint(&console.labelled_prose(TextStyle::Warning, word("stopped:", "已停止："), why));
+    console.eprint(&console.labelled_prose(TextStyle::Warning, localized("stopped:", "已停止："), why));
 }
 
 /// Prints which batches are open, and how far they are.
@@ -82,7 +82,7 @@ fn print_batches(batches: &[OpenBatchNote], console: &Console) {
     let requests: usize = batches.iter().map(|batch| batch.lines).sum();
     let (batches_are, requests) = (
         match batches.len() {
-            1 => word("1 open batch", "1 个进行中的批次").to_owned(),
+            1 => localized("1 open batch", "1 个进行中的批次").to_owned(),
             many => say!("{many} open batches", "{many} 个进行中的批次"),
         },
         count(requests, Noun::Request),
@@ -91,7 +91,7 @@ fn print_batches(batches: &[OpenBatchNote], console: &Console) {
         "{batches_are} with {requests}; run again later, or with --wait (`compeval batch ls`)",
         "{batches_are}，共 {requests}；请稍后重新运行，或使用 --wait（`compeval batch ls`）"
     );
-    console.warn(word("waiting:", "等待："), text);
+    console.warn(localized("waiting:", "等待："), text);
     for OpenBatchNote { nonce, lines, note, .. } in batches {
         console.eprint(&format!("  {nonce}  {}: {note}", count(*lines, Noun::Request)));
     }
@@ -110,10 +110,10 @@ fn print_weak_judges(
         "评审未通过自检：{names}（`compeval judge selftest` 显示详情）"
     );
     let (mark, then) = match is_allowed {
-        true => (word("warning:", "警告："), word("its grades may be meaningless", "其评分可能没有意义")),
+        true => (localized("warning:", "警告："), localized("its grades may be meaningless", "其评分可能没有意义")),
         false => (
-            word("stopped:", "已停止："),
-            word(
+            localized("stopped:", "已停止："),
+            localized(
                 "--allow-weak-judge continues anyway; --judge-model lexical grades by rules and shows what needs no judge: \
                  facts kept, answered facts, overclaims",
                 "--allow-weak-judge 可照常继续；--judge-model lexical 按规则评分，并显示不需要评审的指标：事实保留、答出的事实、妄称",
@@ -153,7 +153,7 @@ pub(crate) fn print_failures(failures: &[FailedAction], shown: usize, console: &
         let hint = failure.hint.as_deref().map(|hint| say!(" ({hint})", "（{hint}）")).unwrap_or_default();
         let more = if *alike > 0 { say!(" (and {alike} more)", "（另有 {alike} 个）") } else { String::new() };
         console.error(
-            word("failed:", "失败："),
+            localized("failed:", "失败："),
             say!("{}{more}: {}{hint}", "{}{more}：{}{hint}", failure.place, failure.message),
         );
     }

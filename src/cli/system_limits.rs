@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGABRT, SIGXFSZ};
 use signal_hook::flag;
 
 use crate::cli::failure::{Exit, Failure};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// Files that the smallest run has open at once, with some to spare.
@@ -51,7 +51,7 @@ pub(crate) fn prepare_process() -> Result<(), Failure> {
                 "本进程最多可同时打开 {files} 个文件，而需要 {FEWEST_FILES} 个"
             );
             Err(Failure::error(message)
-                .hinted(word("`ulimit -n 1024` lets it open that many", "`ulimit -n 1024` 允许打开这么多")))
+                .hinted(localized("`ulimit -n 1024` lets it open that many", "`ulimit -n 1024` 允许打开这么多")))
         }
         _ => Ok(()),
     }

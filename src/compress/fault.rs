@@ -1,6 +1,6 @@
 //! Warnings about a context, and why there is none.
 
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// A finding about an output that is used anyway.
@@ -24,7 +24,7 @@ pub enum Warning {
     /// A program left the messages as they are.
     #[error(
         "{}",
-        word(
+        localized(
             "the program compressed nothing: the context is the history as it is",
             "程序什么也没有压缩：上下文就是原样的历史"
         )
@@ -33,7 +33,7 @@ pub enum Warning {
     /// A program says that it compressed nothing, and its context lacks some of the history.
     #[error(
         "{}",
-        word(
+        localized(
             "the program says `compressed: false`, but its context lacks some of the history: it is scored as usual",
             "程序声明 `compressed: false`，但其上下文缺少部分历史：照常评分"
         )
@@ -49,7 +49,7 @@ pub enum Warning {
 pub enum CompressFault {
     #[error(
         "{}",
-        word(
+        localized(
             "the compressor returned nothing; an empty context is no compression",
             "压缩程序没有返回内容；空上下文不是压缩"
         )
@@ -75,7 +75,7 @@ pub enum CompressFault {
     #[error("{0}")]
     Modules(String),
     /// A vendor's reply without the items to send back.
-    #[error("{}", word("the reply holds no compaction item to send back later", "回复中没有可供以后送回的压缩项"))]
+    #[error("{}", localized("the reply holds no compaction item to send back later", "回复中没有可供以后送回的压缩项"))]
     NoItems,
     /// A stored result that is not the list of messages it was written as.
     #[error("{}", say!("the computed context cannot be read: {_0}", "无法读取计算出的上下文：{_0}"))]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{ActionKey, Digest, DigestBuilder, InputPart, Inputs, Repetition, SourceRef, Sources, Stage};
-use base::locale::word;
+use base::locale::localized;
 use base::units::{Usage, Usd};
 use models::{Dialect, Lane};
 use store::cache::{Damage, EntryHeader, EntryStatus, Field, ImportOrigin, Lookup, ModelNames, Record, Tag};
@@ -219,7 +219,7 @@ pub trait EntryLookup: Lookup {
     /// `Damage` if the entry differs from what was written.
     fn meta(&self, record: &Record) -> Result<EntryMeta, Damage> {
         EntryMeta::from_header(self.header(record)?)
-            .ok_or_else(|| record.unreadable(word("its header cannot be read", "无法读取其头部")))
+            .ok_or_else(|| record.unreadable(localized("its header cannot be read", "无法读取其头部")))
     }
 
     /// How many replies to an action a batch has brought that could not be used: none or one. The action is then requested

@@ -13,7 +13,7 @@ use crate::action::{Digest, DigestBuilder};
 use crate::pipeline::{CompressCell, Pipeline};
 use crate::results::{FEW, LinesFile, ListedRow, ResultsFolder, RowsFile, RowsForm, names};
 use base::files::FileError;
-use base::locale::word;
+use base::locale::localized;
 use store::cache::Store;
 
 /// The files of lines under construction.
@@ -205,8 +205,10 @@ impl LineFiles {
     fn write_deferred(&mut self, store: &Store) -> Result<(), FileError> {
         for recalled in self.deferred.take().into_iter().flatten() {
             let Some((rows, _)) = ContextRows::read(store, &recalled.key) else {
-                let damaged =
-                    word("cached rows were damaged during the run; run again", "缓存的行在运行期间损坏；请重新运行");
+                let damaged = localized(
+                    "cached rows were damaged during the run; run again",
+                    "缓存的行在运行期间损坏；请重新运行",
+                );
                 return Err(FileError::new("write", self.rows.path(), io::Error::other(damaged)));
             };
             self.write_recalled(&recalled, &rows)?;

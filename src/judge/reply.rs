@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::criterion::CriterionId;
 use super::score::CriterionScore;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::{one_line, shortened};
 
@@ -22,7 +22,7 @@ pub enum ReplyFault {
     /// It is not a list.
     #[error(
         "{}",
-        word("`criterionResults` in the judge's reply is not a list", "评审回复中的 `criterionResults` 不是列表")
+        localized("`criterionResults` in the judge's reply is not a list", "评审回复中的 `criterionResults` 不是列表")
     )]
     NotAList,
     /// An entry lacks its id.

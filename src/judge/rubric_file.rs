@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::criterion::{Anchors, Criterion, CriterionId, Dimension};
 use crate::probe::ProbeType;
 use base::fault::{Fault, suggestion};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 const KEYS: [&str; 7] = ["id", "name", "dimension", "weight", "applies_to", "question", "anchors"];
@@ -29,7 +29,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Criterion>, Vec<Fault>> {
             reader.faults.push(Fault::unknown_key(
                 key.span(),
                 key.get_ref(),
-                word("a rubric", "评分细则"),
+                localized("a rubric", "评分细则"),
                 &["criteria"],
             ));
         }
@@ -38,8 +38,8 @@ pub(super) fn read(text: &str) -> Result<Vec<Criterion>, Vec<Fault>> {
         let start = 0..text.len().min(1);
         reader.report(
             start,
-            word("the rubric has no criteria", "评分细则中没有准则"),
-            word("write one [[criteria]] table for each criterion", "请为每条准则写一个 [[criteria]] 表"),
+            localized("the rubric has no criteria", "评分细则中没有准则"),
+            localized("write one [[criteria]] table for each criterion", "请为每条准则写一个 [[criteria]] 表"),
         );
     } else if reader.faults.is_empty() {
         reader.faults.extend(uncovered(&criteria));
@@ -52,7 +52,7 @@ fn syntax_fault(text: &str, error: &toml::de::Error) -> Fault {
     Fault::at(
         place,
         error.message(),
-        word(
+        localized(
             "a rubric is TOML with one [[criteria]] table for each criterion",
             "评分细则是 TOML，每条准则一个 [[criteria]] 表",
         ),
@@ -67,7 +67,7 @@ fn uncovered(criteria: &[Criterion]) -> Vec<Fault> {
         Fault::at(
             0..0,
             message,
-            word(
+            localized(
                 "leave `applies_to` out of a criterion that applies to every type",
                 "省略某条准则的 `applies_to`，它就适用于全部类型",
             ),
@@ -91,16 +91,16 @@ impl RubricReader {
         let Some(items) = value.get_ref().as_array() else {
             self.report(
                 value.span(),
-                word("`criteria` is not a list of tables", "`criteria` 不是表的列表"),
-                word("write [[criteria]] before each criterion", "请在每条准则前写 [[criteria]]"),
+                localized("`criteria` is not a list of tables", "`criteria` 不是表的列表"),
+                localized("write [[criteria]] before each criterion", "请在每条准则前写 [[criteria]]"),
             );
             return Vec::new();
         };
         if items.is_empty() {
             self.report(
                 value.span(),
-                word("the rubric has no criteria", "评分细则中没有准则"),
-                word("write one [[criteria]] table for each criterion", "请为每条准则写一个 [[criteria]] 表"),
+                localized("the rubric has no criteria", "评分细则中没有准则"),
+                localized("write one [[criteria]] table for each criterion", "请为每条准则写一个 [[criteria]] 表"),
             );
         }
         let mut seen = HashSet::new();
@@ -112,12 +112,12 @@ impl RubricReader {
         let Some(table) = item.get_ref().as_table() else {
             self.report(
                 place,
-                word("a criterion is not a table", "准则不是表"),
-                word("write [[criteria]] before each criterion", "请在每条准则前写 [[criteria]]"),
+                localized("a criterion is not a table", "准则不是表"),
+                localized("write [[criteria]] before each criterion", "请在每条准则前写 [[criteria]]"),
             );
             return None;
         };
-        self.report_unknown_keys(table, word("a criterion", "准则"), &KEYS);
+        self.report_unknown_keys(table, localized("a criterion", "准则"), &KEYS);
         let id = self.read_text(table, "id", &place);
         if let Some(id) = &id
             && !seen.insert(id.to_lowercase())
@@ -126,7 +126,7 @@ impl RubricReader {
             self.report(
                 at,
                 say!("criterion id `{id}` is used twice", "准则 id `{id}` 用了两次"),
-                word("ids are unique within a rubric", "同一评分细则中的 id 不可重复"),
+                localized("ids are unique within a rubric", "同一评分细则中的 id 不可重复"),
             );
         }
         let name = if find(table, "name").is_some() { self.read_text(table, "name", &place) } else { id.clone() };
@@ -158,7 +158,7 @@ impl RubricReader {
             self.report(
                 owner.clone(),
                 say!("`{key}` is missing", "缺少 `{key}`"),
-                word("every criterion needs it", "每条准则都需要它"),
+                localized("every criterion needs it", "每条准则都需要它"),
             );
             return None;
         };
@@ -168,7 +168,7 @@ impl RubricReader {
                 self.report(
                     value.span(),
                     say!("`{key}` is empty", "`{key}` 为空"),
-                    word("the judge reads this text: say what is meant", "评审会读这段文字：请写明意思"),
+                    localized("the judge reads this text: say what is meant", "评审会读这段文字：请写明意思"),
                 );
                 None
             }
@@ -177,7 +177,7 @@ impl RubricReader {
                 self.report(
                     value.span(),
                     say!("`{key}` is a {found}, expected a text", "`{key}` 是 {found}，应为文字"),
-                    word("put it in quotes", "请加上引号"),
+                    localized("put it in quotes", "请加上引号"),
                 );
                 None
             }
@@ -196,12 +196,12 @@ impl RubricReader {
     }
 
     fn read_weight(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<f64> {
-        let help = word(
+        let help = localized(
             "a weight is a number above 0; leave a criterion out rather than weigh it 0",
             "权重是大于 0 的数；不用的准则请略去，不要设为 0",
         );
         let Some(value) = find(table, "weight") else {
-            self.report(owner.clone(), word("`weight` is missing", "缺少 `weight`"), help);
+            self.report(owner.clone(), localized("`weight` is missing", "缺少 `weight`"), help);
             return None;
         };
         let number = match value.get_ref() {
@@ -213,7 +213,7 @@ impl RubricReader {
         if sound.is_none() {
             let message = match number {
                 Some(weight) => say!("weight {weight} is not above 0 and finite", "权重 {weight} 不是大于 0 的有限数"),
-                None => word("`weight` is not a number", "`weight` 不是数").to_owned(),
+                None => localized("`weight` is not a number", "`weight` 不是数").to_owned(),
             };
             self.report(value.span(), message, help);
         }
@@ -227,13 +227,13 @@ impl RubricReader {
         };
         let items = value.get_ref().as_array().filter(|items| !items.is_empty());
         let Some(items) = items else {
-            let help = word(
+            let help = localized(
                 "list probe types, as in [\"recall\", \"artifact\"], or leave the key out for all four",
                 "请列出问题类型，如 [\"recall\", \"artifact\"]；四类都用则省略此键",
             );
             self.report(
                 value.span(),
-                word("`applies_to` is not a list of probe types", "`applies_to` 不是问题类型的列表"),
+                localized("`applies_to` is not a list of probe types", "`applies_to` 不是问题类型的列表"),
                 help,
             );
             return None;
@@ -253,16 +253,16 @@ impl RubricReader {
     }
 
     fn read_anchors(&mut self, table: &DeTable<'_>, owner: &Range<usize>) -> Option<Anchors> {
-        let help = word(
+        let help = localized(
             "write the texts of 0, 3 and 5 under [criteria.anchors]",
             "请在 [criteria.anchors] 下写出 0、3 和 5 的文字",
         );
         let Some(value) = find(table, "anchors") else {
-            self.report(owner.clone(), word("`anchors` is missing", "缺少 `anchors`"), help);
+            self.report(owner.clone(), localized("`anchors` is missing", "缺少 `anchors`"), help);
             return None;
         };
         let Some(anchors) = value.get_ref().as_table() else {
-            self.report(value.span(), word("`anchors` is not a table", "`anchors` 不是表"), help);
+            self.report(value.span(), localized("`anchors` is not a table", "`anchors` 不是表"), help);
             return None;
         };
         self.report_unknown_keys(anchors, "anchors", &ANCHORS);

@@ -21,7 +21,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// The number of a part, from 1, and how many parts there are.
@@ -50,7 +50,10 @@ impl TryFrom<PartFields> for PartNumber {
 /// Why a text is not the number of a part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PartFault {
-    #[error("{}", word("expected I/N, as in 3/8, or `auto`, or `auto/N`", "应为 I/N（如 3/8）、`auto` 或 `auto/N`"))]
+    #[error(
+        "{}",
+        localized("expected I/N, as in 3/8, or `auto`, or `auto/N`", "应为 I/N（如 3/8）、`auto` 或 `auto/N`")
+    )]
     Form,
     #[error("{}", say!("there is no part {index} of {of}: parts are numbered from 1 to {of}", "没有 {of} 个分片中的第 {index} 个：分片编号为 1 至 {of}"))]
     Outside { index: u32, of: u32 },

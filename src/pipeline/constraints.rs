@@ -13,7 +13,7 @@ use super::model::{Injection, LoadedFixture, RuleSource, SourceFile};
 use super::problem::{Problem, Problems};
 use super::validation::{ValidationContext, check_name, name_help};
 use crate::action::Digest;
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 use lexical::claims::{Rule, RuleFinder, RulePosition, language_of};
 use sessions::transcript::{estimate_tokens, fold_document};
@@ -44,7 +44,7 @@ impl RuleSet {
         if tables.is_empty() {
             let problem =
                 Problem::error(say!("{} has no rules", "{} 中没有规则", file.path)).at(file, 0..file.text.len().min(1));
-            problems.push(problem.help(word(
+            problems.push(problem.help(localized(
                 "write a [[rule]] table with name, language, text and object for each rule",
                 "请为每条规则写一个 [[rule]] 表，含 name、language、text 和 object",
             )));
@@ -74,8 +74,8 @@ impl RuleReader<'_> {
         if let Some(words) = prohibition.as_ref().filter(|words| has_blank(&words.value)) {
             self.report(
                 words,
-                word("`prohibition` is empty", "`prohibition` 为空"),
-                word("name the words that forbid it, or leave the key out", "请写出表示禁止的词，或省略此键"),
+                localized("`prohibition` is empty", "`prohibition` 为空"),
+                localized("name the words that forbid it, or leave the key out", "请写出表示禁止的词，或省略此键"),
             );
         }
         let (name, language, text, object) = (name?, self.read_language(language?)?, text?, object?);
@@ -85,7 +85,7 @@ impl RuleReader<'_> {
             self.report(
                 name,
                 &say!("two rules are named `{}`", "两条规则都名为 `{}`", name.value),
-                word("names identify results: use another one", "名称用来标识结果：请另取一个"),
+                localized("names identify results: use another one", "名称用来标识结果：请另取一个"),
             );
         }
         let rule = Rule {
@@ -107,7 +107,7 @@ impl RuleReader<'_> {
                 self.report(
                     written,
                     &say!("unknown language `{other}`", "未知的语言 `{other}`"),
-                    word("expected \"en\" or \"zh\"", "应为 \"en\" 或 \"zh\""),
+                    localized("expected \"en\" or \"zh\"", "应为 \"en\" 或 \"zh\""),
                 );
                 None
             }
@@ -127,7 +127,7 @@ impl RuleReader<'_> {
             self.report(
                 text,
                 &message,
-                word("write the object as it is written in the text", "请照 text 中的写法写出 object"),
+                localized("write the object as it is written in the text", "请照 text 中的写法写出 object"),
             );
         } else if !finder.is_stated_in(&rule.text) {
             let message = say!(
@@ -135,7 +135,7 @@ impl RuleReader<'_> {
                 "规则 `{}` 的 text 中没有一句既含其 object 又表示禁止",
                 rule.name
             );
-            let help = word(
+            let help = localized(
                 "say \"never\", \"do not\" or the like beside the object, or name your words: prohibition = [\"…\"]",
                 "请在 object 旁写 \"never\"、\"do not\" 之类，或写出自己的用词：prohibition = [\"…\"]",
             );
@@ -153,13 +153,13 @@ impl RuleReader<'_> {
             Some(value) if is_empty(&value.value) => self.report(
                 value,
                 &say!("`{key}` is empty", "`{key}` 为空"),
-                word("every rule needs it", "每条规则都需要它"),
+                localized("every rule needs it", "每条规则都需要它"),
             ),
             Some(value) => return Some(value),
             None => {
                 let problem = Problem::error(say!("this rule has no `{key}`", "此规则没有 `{key}`"))
                     .at(self.file, self.table.place.clone());
-                self.problems.push(problem.help(word(
+                self.problems.push(problem.help(localized(
                     "a rule has `name`, `language`, `text` and `object`",
                     "规则含 `name`、`language`、`text` 和 `object`",
                 )));
@@ -193,7 +193,7 @@ pub(super) fn rules(context: &mut ValidationContext<'_>, table: Option<&Constrai
     let rules = match &table.set {
         None => Some(RuleSet::built_in().clone()),
         Some(path) => {
-            let source = context.text_file(word("set of rules", "规则集"), path)?;
+            let source = context.text_file(localized("set of rules", "规则集"), path)?;
             RuleSet::read(&source, &mut context.problems)
         }
     };
@@ -226,7 +226,7 @@ pub(super) fn inject(rules: &RuleSet, fixtures: &mut [LoadedFixture], problems: 
             "约束中没有规则可以放入 {}",
             names_without_rule.join(", ")
         );
-        let help = word(
+        let help = localized(
             "a session gets the rules of its user's language (`language`) whose objects it does not name itself",
             "会话得到与其用户语言（`language`）相同、且自身没有提到其 object 的规则",
         );

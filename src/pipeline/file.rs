@@ -12,7 +12,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::model::SourceFile;
 use super::problem::{Problem, Problems, suggest};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// A value, where it stands, and where its key stands (for an item of a list: where the item stands).
@@ -40,7 +40,7 @@ pub(super) trait ReadToml: Sized {
 
     /// What a list of such values is called.
     fn list_name() -> &'static str {
-        word("a list of strings", "字符串列表")
+        localized("a list of strings", "字符串列表")
     }
 
     /// Reads the value, or reports a problem.
@@ -71,11 +71,11 @@ impl TomlReader<'_> {
         let found = match value.get_ref() {
             DeValue::Integer(number) => say!("the number {}", "数字 {}", number.as_str()),
             DeValue::Float(number) => say!("the number {}", "数字 {}", number.as_str()),
-            DeValue::Array(_) => word("a list", "列表").to_owned(),
-            DeValue::Boolean(_) => word("true or false", "true 或 false").to_owned(),
-            DeValue::String(_) => word("a string", "字符串").to_owned(),
-            DeValue::Table(_) => word("a table", "表").to_owned(),
-            DeValue::Datetime(_) => word("a datetime", "日期时间").to_owned(),
+            DeValue::Array(_) => localized("a list", "列表").to_owned(),
+            DeValue::Boolean(_) => localized("true or false", "true 或 false").to_owned(),
+            DeValue::String(_) => localized("a string", "字符串").to_owned(),
+            DeValue::Table(_) => localized("a table", "表").to_owned(),
+            DeValue::Datetime(_) => localized("a datetime", "日期时间").to_owned(),
         };
         let problem = Problem::error(say!("expected {expected}, found {found}", "应为 {expected}，却是 {found}"));
         self.problems.push(problem.label(self.file, value.span(), say!("expected {expected}", "应为 {expected}")));
@@ -142,12 +142,12 @@ macro_rules! table {
             fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<$name> {
                 match value.get_ref() {
                     DeValue::Table(table) => Some($name::from_table(table, reader)),
-                    _ => reader.mistyped(value, word("a table", "表")),
+                    _ => reader.mistyped(value, localized("a table", "表")),
                 }
             }
 
             fn list_name() -> &'static str {
-                word("an array of tables (a header in double brackets)", "表的数组（双方括号表头）")
+                localized("an array of tables (a header in double brackets)", "表的数组（双方括号表头）")
             }
 
             $(fn name(&self) -> Option<&str> {
@@ -190,7 +190,7 @@ macro_rules! scalar {
                     $pattern => $read,
                     _ => None,
                 };
-                found.or_else(|| reader.mistyped(value, word($english, $chinese)))
+                found.or_else(|| reader.mistyped(value, localized($english, $chinese)))
             }
         }
     };
@@ -214,7 +214,9 @@ impl ReadToml for f64 {
             DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(|n| n as f64),
             _ => None,
         };
-        number.filter(|n: &f64| n.is_finite()).or_else(|| reader.mistyped(value, word("a finite number", "有限的数")))
+        number
+            .filter(|n: &f64| n.is_finite())
+            .or_else(|| reader.mistyped(value, localized("a finite number", "有限的数")))
     }
 }
 
@@ -261,7 +263,7 @@ impl<T: ReadToml> ReadToml for Map<T> {
         let table = value
             .get_ref()
             .as_table()
-            .or_else(|| reader.mistyped(value, word("a table of named tables", "由具名表组成的表")))?;
+            .or_else(|| reader.mistyped(value, localized("a table of named tables", "由具名表组成的表")))?;
         let entries = table
             .iter()
             .filter_map(|(key, value)| Some((key.get_ref().to_string(), reader.placed(key.span(), value)?)));

@@ -14,7 +14,7 @@ use super::validation::check_name;
 use crate::action::{Digest, DigestBuilder};
 use crate::probe::{Bank, FindingKind, ParsedBank, check_bank};
 use base::fault::Fault;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shell_word;
 use lexical::facts::History;
@@ -76,7 +76,7 @@ impl FixtureLoader<'_> {
         let banks = if self.checks.without_banks { BTreeMap::new() } else { self.bank_files() };
         let names: Vec<&str> = fixtures.keys().map(String::as_str).collect();
         let wanted = selection.fixtures.as_deref();
-        report_unknown(selection.fixtures_flag(), word("fixture", "样本"), wanted, &names, self.problems);
+        report_unknown(selection.fixtures_flag(), localized("fixture", "样本"), wanted, &names, self.problems);
         self.report_orphan_banks(&banks, &names);
         let (mut loaded, mut left_out) = (Vec::new(), Vec::new());
         let mut sizes = Vec::new();
@@ -126,7 +126,7 @@ impl FixtureLoader<'_> {
             if let Err(message) = check_name(&stem) {
                 self.problems.push(
                     Problem::error(format!("{path}: {message}"))
-                        .help(word("rename the file and its `name`", "请给文件及其 `name` 改名")),
+                        .help(localized("rename the file and its `name`", "请给文件及其 `name` 改名")),
                 );
             } else if let Some(first) = files.get(&stem).filter(|first| **first != path) {
                 let message = say!(
@@ -135,7 +135,7 @@ impl FixtureLoader<'_> {
                 );
                 self.problems.push(
                     Problem::error(message)
-                        .help(word("names identify results: use a different one", "名称用来标识结果：请另取一个")),
+                        .help(localized("names identify results: use a different one", "名称用来标识结果：请另取一个")),
                 );
             } else {
                 files.insert(stem, path);
@@ -170,7 +170,7 @@ impl FixtureLoader<'_> {
             return self.json_files(folder);
         }
         let problem = Problem::error(say!("there is no folder `{folder}` with fixtures", "没有样本文件夹 `{folder}`"));
-        let problem = problem.help(word(
+        let problem = problem.help(localized(
             "`compeval fixture import` makes a fixture from a session log",
             "`compeval fixture import` 由会话日志产生样本",
         ));
@@ -239,7 +239,7 @@ impl FixtureLoader<'_> {
     }
 
     fn read_fixture(&mut self, name: &str, path: &str, sizes: &mut Vec<(String, usize)>) -> Option<Fixture> {
-        let source = self.read(word("fixture", "样本"), path)?;
+        let source = self.read(localized("fixture", "样本"), path)?;
         sizes.push((path.to_owned(), source.text.len()));
         let parsed = ParsedFixture::read(&source.text).map_err(|faults| self.report(&source, faults)).ok()?;
         let mut fixture = parsed.fixture;
@@ -258,7 +258,7 @@ impl FixtureLoader<'_> {
                 &source,
                 &fixture.name,
                 message,
-                word("name and file stem are the same: change one of them", "名称与文件名相同：请改其中之一"),
+                localized("name and file stem are the same: change one of them", "名称与文件名相同：请改其中之一"),
             );
             return None;
         }
@@ -266,7 +266,7 @@ impl FixtureLoader<'_> {
     }
 
     fn pair(&mut self, fixture: Fixture, path: &str, bank_path: &str) -> Option<LoadedFixture> {
-        let source = self.read(word("bank", "题库"), bank_path)?;
+        let source = self.read(localized("bank", "题库"), bank_path)?;
         let parsed = ParsedBank::read(&source.text).map_err(|faults| self.report(&source, faults)).ok()?;
         let bank = &parsed.bank;
         if bank.fixture != fixture.name {
@@ -276,7 +276,7 @@ impl FixtureLoader<'_> {
                 bank.fixture,
                 fixture.name
             );
-            let help = word(
+            let help = localized(
                 "`fixture` and file name are the same: change one of them",
                 "`fixture` 与文件名相同：请改其中之一",
             );
@@ -322,7 +322,7 @@ impl FixtureLoader<'_> {
     }
 
     fn warn_large(&mut self, message: String) {
-        let help = word(
+        let help = localized(
             "a shorter stretch of the session may do: `compeval fixture import --max-tokens N`; `compeval fixture scrub` cuts \
              long tool outputs that are still whole",
             "也许只需会话中较短的一段：`compeval fixture import --max-tokens N`；`compeval fixture scrub` 截短仍完整的长工具输出",

@@ -8,7 +8,7 @@ use super::programs;
 use super::validation::{ValidationContext, inserts, model_declaration};
 use crate::action::{BuiltInStrategy, Template, Variable};
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Shape, Strategy};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Tokens;
 use models::{Dialect, ModelUse};
@@ -149,13 +149,13 @@ fn prompted(
 fn warn_of_lost_focus(context: &mut ValidationContext<'_>, template: &Template, table: &Located<CompressTable>) {
     if context.has_focus_topic && !inserts(template, compress::VARIABLES, "focus_topic") {
         let place = table.value.prompt.as_ref().map_or(&table.place, |prompt| &prompt.place).clone();
-        let help = word(
+        let help = localized(
             "add {{ focus_topic }} where it belongs, inside {% if focus_topic %} … {% endif %}",
             "请在合适之处加上 {{ focus_topic }}，并置于 {% if focus_topic %} … {% endif %} 之内",
         );
         context.warn(
             &place,
-            word(
+            localized(
                 "this prompt does not insert the --focus-topic: the method works without it",
                 "此提示词没有插入 --focus-topic：该方法不用它也能工作",
             ),
@@ -179,8 +179,8 @@ fn extract(context: &mut ValidationContext<'_>, table: &CompressTable) -> Option
     if tag.value.is_empty() || !is_name {
         context.error(
             &tag.place,
-            word("this is not the name of a tag", "这不是标签名"),
-            word(
+            localized("this is not the name of a tag", "这不是标签名"),
+            localized(
                 "write extract = \"summary\" for <summary>…</summary>",
                 "请写 extract = \"summary\" 以取 <summary>…</summary>",
             ),
@@ -240,7 +240,7 @@ fn rule(
 ) -> Option<BuiltInStrategy> {
     if matches!(rule, BuiltInStrategy::Truncate | BuiltInStrategy::Prune) && table.value.target_tokens.is_none() {
         let place = table.value.strategy.as_ref().map_or(&table.place, |strategy| &strategy.place);
-        let help = word(
+        let help = localized(
             "add target_tokens = 2000, or how many of the newest tokens to keep",
             "请加上 target_tokens = 2000，即保留多少最新的词元",
         );
@@ -269,8 +269,8 @@ pub(super) fn declared_answerers<'a>(
     if named.value.is_empty() {
         context.error(
             &named.place,
-            word("a method needs an answerer", "每种方法都需要作答模型"),
-            word("leave `answerers` out to let all answer", "省略 `answerers` 即由全部模型作答"),
+            localized("a method needs an answerer", "每种方法都需要作答模型"),
+            localized("leave `answerers` out to let all answer", "省略 `answerers` 即由全部模型作答"),
         );
     }
     for item in &named.value {

@@ -23,7 +23,7 @@ use crate::action::BuiltInStrategy;
 use crate::answer::Answerer;
 use crate::compress::{self, Method, MethodName, PromptPlacement, PromptStyle, Strategy};
 use crate::judge::{JudgeSpec, draw_selftest};
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 
 #[derive(Clone, Debug, Default)]
@@ -147,11 +147,11 @@ impl ProjectLoader<'_> {
     /// Reports `--points` where there are banks, whose questions belong to the fixtures' own points.
     fn check_spans(&self, problems: &mut Problems) {
         if self.request.spans.is_some() && !self.takes_no_banks() {
-            let problem = Problem::error(word(
+            let problem = Problem::error(localized(
                 "--points moves the points at which the questions of a bank are asked",
                 "--points 移动题库提问所在的压缩点",
             ));
-            problems.push(problem.help(word(
+            problems.push(problem.help(localized(
                 "add --stages compress; for questions, set `points` in the fixtures",
                 "请加上 --stages compress；若要提问，请在样本中设置 `points`",
             )));
@@ -230,7 +230,7 @@ impl ProjectLoader<'_> {
         if is_missing {
             let problem =
                 Problem::error(say!("{} declares no [[{stage}]] table", "{} 没有声明 [[{stage}]] 表", self.file.path));
-            let help = word(
+            let help = localized(
                 "a pipeline has at least one [[compress]], and at least one [[answer]] and one [[judge]] or \
                         neither of the two",
                 "至少要有一个 [[compress]]；[[answer]] 与 [[judge]] 要么各至少一个，要么都没有",
@@ -296,7 +296,7 @@ impl ProjectLoader<'_> {
             all.iter().filter_map(|t| t.value.name.as_ref()).map(|name| name.value.as_str()).collect();
         report_unknown(
             "--methods",
-            word("method", "方法"),
+            localized("method", "方法"),
             self.request.selection.methods.as_deref(),
             &names,
             &mut context.problems,
@@ -363,7 +363,7 @@ impl ProjectLoader<'_> {
         context.error(
             &place,
             message,
-            word("the judge cannot be shown an opaque context, and a missing context would reveal the method. With judge_context = \
+            localized("the judge cannot be shown an opaque context, and a missing context would reveal the method. With judge_context = \
              false under [pipeline] the judge sees no context of any method: every grade is computed again, the judge \
              can no longer check an answer against the context, and new grades do not compare with old ones. Or leave \
              the method out by --methods", "不透明上下文无法给评审看，而缺少上下文会暴露方法。在 [pipeline] 中设 judge_context = false，评审就看不到任何方法的上下文：全部得分重新计算，评审不能再对照上下文核对回答，新得分与旧得分不能比较。也可用 --methods 略去该方法"),

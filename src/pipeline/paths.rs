@@ -12,7 +12,7 @@ use super::problem::{Problem, Problems, suggest};
 use super::providers::{Environment, key_variables};
 use super::secrets::mask_secrets;
 use super::sources::{Pattern, SourceReader, out_of_bounds};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use models::ApiKeyVariable;
 use store::remote::{DeclaredRemote, RemoteMode, RemoteUrl, TrustedWriter};
@@ -139,7 +139,7 @@ fn confine(declared: &Declared, reader: &mut SourceReader, file: &SourceFile, pr
     if let Err(why) = reader.confine() {
         let folder = reader.folder().display();
         let message = say!("cannot resolve the project's folder {folder}: {why}", "无法解析项目文件夹 {folder}：{why}");
-        let help = word(
+        let help = localized(
             "so nothing keeps the project from reading other files; allow_outside = true under [pipeline] permits that",
             "因此无法阻止项目读取其他文件；[pipeline] 中的 allow_outside = true 允许这样",
         );
@@ -182,7 +182,7 @@ pub(super) fn declared_remote(declared: &Declared, file: &SourceFile, problems: 
                 error(
                     url,
                     why.to_string(),
-                    word("docs/shared-cache.md has examples", "示例见 docs/shared-cache.md").into(),
+                    localized("docs/shared-cache.md has examples", "示例见 docs/shared-cache.md").into(),
                 )
             })
             .ok()
@@ -190,7 +190,7 @@ pub(super) fn declared_remote(declared: &Declared, file: &SourceFile, problems: 
     let trust = trust.as_ref().map(|list| {
         let writers = list.value.iter().filter_map(|writer| {
             let parsed = writer.value.parse::<TrustedWriter>();
-            let help = word(
+            let help = localized(
                 "compeval cache key   makes a key and prints this line",
                 "compeval cache key   产生密钥并打印这一行",
             );

@@ -7,7 +7,7 @@ use super::file::Located;
 use super::file::tables::{CompressTable, TailValue};
 use super::validation::ValidationContext;
 use crate::compress::Tail;
-use base::locale::word;
+use base::locale::localized;
 use base::units::Tokens;
 
 /// How a product compacts.
@@ -70,13 +70,13 @@ pub(super) fn with_preset(
     let mut table = table.clone();
     let keys = &mut table.value;
     if keys.prompt.is_none() {
-        let help = word(
+        let help = localized(
             "add prompt = \"prompts/mine.md\" with the product's prompt, or your own",
             "请加上 prompt = \"prompts/mine.md\"，内容为该产品的提示词或你自己的",
         );
         context.warn(
             &place,
-            word(
+            localized(
                 "a preset has a shape and no prompt: the built-in one is used",
                 "预设只有形式而没有提示词：使用内置提示词",
             ),

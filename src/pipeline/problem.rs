@@ -10,7 +10,7 @@ use miette::{Diagnostic, LabeledSpan, SourceCode};
 use super::excerpt::SourceExcerpt;
 use super::model::SourceFile;
 use base::fault::{Fault, nearest};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::line_and_column;
 
@@ -214,7 +214,7 @@ impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.errors(), self.0.first()) {
             (_, Some(only)) if self.0.len() == 1 => only.fmt(f),
-            (1, _) => f.write_str(word("1 error", "1 个错误")),
+            (1, _) => f.write_str(localized("1 error", "1 个错误")),
             (errors, _) => f.write_str(&say!("{errors} errors", "{errors} 个错误")),
         }
     }
@@ -227,7 +227,7 @@ pub fn suggest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> St
     let known: Vec<&str> = known.into_iter().collect();
     match nearest(wanted, &known) {
         Some(name) => say!("did you mean `{name}`?", "是否指 `{name}`？"),
-        None if known.is_empty() => word("there are none", "一个也没有").to_owned(),
+        None if known.is_empty() => localized("there are none", "一个也没有").to_owned(),
         None => say!("known: {}", "已知：{}", list(known)),
     }
 }

@@ -15,7 +15,7 @@ use super::sources::{Pattern, describe_error, out_of_bounds, shown};
 use super::validation::ValidationContext;
 use crate::action::Digest;
 use crate::compress::{CommandSpec, Protocol};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// Time for one execution of a program that declares none.
@@ -65,26 +65,26 @@ fn argv(
     if argv.first().is_some_and(|program| !program.value.trim().is_empty()) {
         return Some(argv.iter().map(|word| word.value.clone()).collect());
     }
-    let help = word(
+    let help = localized(
         "add command = [\"python3\", \"tools/compress.py\"]: program and arguments, no shell",
         "请加上 command = [\"python3\", \"tools/compress.py\"]：程序与参数，不经过 shell",
     );
     context.error(
         written.map_or(place, |argv| &argv.place),
-        word("the strategy `command` needs a program to run", "strategy `command` 需要一个要运行的程序"),
+        localized("the strategy `command` needs a program to run", "strategy `command` 需要一个要运行的程序"),
         help,
     );
     None
 }
 
 fn warn_of_missing_inputs(context: &mut ValidationContext<'_>, place: &Range<usize>) {
-    let help = word(
+    let help = localized(
         "list the program's files, inputs = [\"tools/**/*.py\"]: a change in them makes old outputs stale",
         "请列出程序的文件，inputs = [\"tools/**/*.py\"]：其中有改动，旧输出就过期",
     );
     context.warn(
         place,
-        word(
+        localized(
             "this command declares no `inputs`: a change of the program will not be seen",
             "此命令没有声明 `inputs`：程序的改动不会被发现",
         ),
@@ -112,7 +112,7 @@ fn protocol(context: &mut ValidationContext<'_>, table: &Located<CompressTable>)
             context.error(
                 place,
                 message,
-                word("add protocol = \"lines\", or leave it out", "请加上 protocol = \"lines\"，或省略此键"),
+                localized("add protocol = \"lines\", or leave it out", "请加上 protocol = \"lines\"，或省略此键"),
             );
         }
     }
@@ -129,11 +129,13 @@ fn module_roots(
     let CompressTable { inputs_from, module_roots, .. } = &table.value;
     let Some(from) = inputs_from else {
         if let Some(roots) = module_roots {
-            let help =
-                word("add inputs_from = \"modules\", or leave it out", "请加上 inputs_from = \"modules\"，或省略此键");
+            let help = localized(
+                "add inputs_from = \"modules\", or leave it out",
+                "请加上 inputs_from = \"modules\"，或省略此键",
+            );
             context.error(
                 &roots.key,
-                word(
+                localized(
                     "`module_roots` says where the modules lie that `inputs_from` asks for",
                     "`module_roots` 指明 `inputs_from` 所要的模块在哪里",
                 ),
@@ -144,13 +146,13 @@ fn module_roots(
     };
     context.choice("inputs_from", Some(from), &[("modules", ())])?;
     if !protocol.sends_session() {
-        let help = word(
+        let help = localized(
             "add protocol = 2 or protocol = \"lines\", or list the files under `inputs` in place of it",
             "请加上 protocol = 2 或 protocol = \"lines\"，或改为在 `inputs` 中列出文件",
         );
         context.error(
             &from.place,
-            word(
+            localized(
                 "inputs_from = \"modules\" needs a program that is asked for its modules",
                 "inputs_from = \"modules\" 需要能向其询问模块的程序",
             ),
@@ -168,15 +170,15 @@ fn module_roots(
 fn module_root(context: &mut ValidationContext<'_>, root: &Located<String>) -> Option<String> {
     let (path, folder) = (Path::new(&root.value), context.reader.folder());
     let why = if path.is_absolute() {
-        word("it is an absolute path, which no other machine has", "这是绝对路径，其他机器上没有")
+        localized("it is an absolute path, which no other machine has", "这是绝对路径，其他机器上没有")
     } else if context.reader.is_out_of_bounds(path) {
         out_of_bounds()
     } else if !folder.join(path).is_dir() {
-        word("there is no such folder", "没有这个文件夹")
+        localized("there is no such folder", "没有这个文件夹")
     } else {
         return Some(shown(path));
     };
-    let help = word(
+    let help = localized(
         "module_roots = [\"../my-agent\"]: folders relative to that of the pipeline",
         "module_roots = [\"../my-agent\"]：相对于 pipeline.toml 所在文件夹的文件夹",
     );
@@ -202,7 +204,7 @@ fn warn_of_missing_program(context: &mut ValidationContext<'_>, argv: Option<&Lo
         (false, None) => true,
     };
     if !is_here {
-        let help = word(
+        let help = localized(
             "a program is found on PATH, or by a path relative to the folder of the pipeline",
             "程序在 PATH 中查找，或由相对于 pipeline.toml 所在文件夹的路径给出",
         );
@@ -219,14 +221,17 @@ fn input_files(context: &mut ValidationContext<'_>, inputs: Option<&Located<Stri
             Err(why) => context.error(
                 &item.place,
                 why,
-                word("patterns are relative to the folder of the pipeline", "模式相对于 pipeline.toml 所在文件夹"),
+                localized("patterns are relative to the folder of the pipeline", "模式相对于 pipeline.toml 所在文件夹"),
             ),
             Ok(pattern) if context.reader.is_out_of_bounds(&pattern.base()) => {
                 let message = say!("`{}` cannot be used: {}", "不能使用 `{}`：{}", item.value, out_of_bounds());
                 context.error(
                     &item.place,
                     message,
-                    word("patterns are relative to the folder of the pipeline", "模式相对于 pipeline.toml 所在文件夹"),
+                    localized(
+                        "patterns are relative to the folder of the pipeline",
+                        "模式相对于 pipeline.toml 所在文件夹",
+                    ),
                 );
             }
             Ok(pattern) => {
@@ -252,7 +257,7 @@ fn missing_help(folder: &Path, pattern: &str) -> String {
             pattern.trim_end_matches('/')
         );
     }
-    word(
+    localized(
         "patterns are relative to the folder of the pipeline; `**` stands for any folders",
         "模式相对于 pipeline.toml 所在文件夹；`**` 代表任意层文件夹",
     )
@@ -279,9 +284,11 @@ fn variables(context: &mut ValidationContext<'_>, names: Option<&Located<StringL
     let names = names.map(|names| names.value.as_slice()).unwrap_or_default();
     let (good, bad): (Vec<_>, Vec<_>) = names.iter().cloned().partition(|name| is_variable(&name.value));
     for name in bad {
-        let help =
-            word("write the NAME of a variable; its value comes from the environment", "请写变量的名称；其值取自环境");
-        context.error(&name.place, word("this is not the name of a variable", "这不是变量名"), help);
+        let help = localized(
+            "write the NAME of a variable; its value comes from the environment",
+            "请写变量的名称；其值取自环境",
+        );
+        context.error(&name.place, localized("this is not the name of a variable", "这不是变量名"), help);
     }
     good
 }
@@ -306,7 +313,7 @@ fn secrets(context: &mut ValidationContext<'_>, table: &Located<CompressTable>) 
     let mut names = Vec::new();
     for name in variables(context, table.value.secrets.as_ref()) {
         if hashed.iter().any(|other| other.value == name.value) {
-            let help = word(
+            let help = localized(
                 "a value in `env` is hashed into the cache key, one in `secrets` is not: keep one of the two",
                 "`env` 中的值计入缓存键，`secrets` 中的不计入：请保留其一",
             );
@@ -341,13 +348,13 @@ fn reject_keys(context: &mut ValidationContext<'_>, argv: Option<&Located<String
         // A key has already been masked when the file was read.
         let is_masked = argument.value.len() > 5 && argument.value.chars().all(|c| c == '*');
         if is_masked || is_key(before, &argument.value) {
-            let help = word(
+            let help = localized(
                 "put it into a variable, list the variable in `secrets`, and let the program read it from there",
                 "请放入变量，把变量列入 `secrets`，并让程序从中读取",
             );
             context.error(
                 &argument.place,
-                word(
+                localized(
                     "this argument looks like a key; `command` is stored and shown",
                     "此参数像是密钥；`command` 会被保存并显示",
                 ),

@@ -13,7 +13,7 @@ use super::problem::{Problem, Problems, list, suggest};
 use super::secrets::is_variable;
 use super::url::normalize;
 use base::http::Route;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Tokens;
 use models::{ApiKeyVariable, Dialect, Endpoint, Lane, Limits, ModelName, ProviderName, ProviderSpec};
@@ -122,7 +122,7 @@ impl Providers {
                         "{limit} of provider `{name}` cannot be divided among {sharers} parts",
                         "服务商 `{name}` 的 {limit} 不能分给 {sharers} 个分片"
                     ))
-                    .help(word(
+                    .help(localized(
                         "use fewer parts, raise the limit, or pass --whole-limits, which leaves it whole to each part",
                         "请减少分片、提高该限制，或加上 --whole-limits，让每个分片都用完整的限制",
                     )),
@@ -217,7 +217,7 @@ impl ProviderDraft<'_> {
     fn reject_on_lexical(&mut self) {
         for (key, place) in self.table.map(|table| table.value.written()).unwrap_or_default() {
             if !matches!(key, "kind" | "limits") {
-                let help = word(
+                let help = localized(
                     "the built-in rules have no endpoint: remove the key, or name another kind",
                     "内置规则没有端点：请去掉此键，或写另一 kind",
                 );
@@ -236,7 +236,7 @@ impl ProviderDraft<'_> {
             return url.map_err(|(message, help)| self.error(&declared.place, message, help)).ok();
         }
         let Some(built_in) = self.built_in else {
-            let help = word(
+            let help = localized(
                 "add base_url, the root of its API, such as \"http://127.0.0.1:8080/v1\"",
                 "请加上 base_url，即其 API 的根，例如 \"http://127.0.0.1:8080/v1\"",
             );
@@ -264,7 +264,7 @@ impl ProviderDraft<'_> {
         };
         let name = identity.value.trim();
         if name.is_empty() || name == LEXICAL {
-            let help = word(
+            let help = localized(
                 "an identity is what cache keys call this endpoint: any name of your own",
                 "identity 是缓存键对此端点的称呼：可任取名称",
             );
@@ -287,13 +287,13 @@ impl ProviderDraft<'_> {
             }
             // The value may be the key itself, so the message does not repeat it; where the file is shown, it is
             // masked.
-            let help = word(
+            let help = localized(
                 "keys must not be in files: export the key in a variable and write that variable's NAME here",
                 "密钥不能写在文件中：请用 export 放入变量，并在此写出变量名",
             );
             self.error(
                 &variable.place,
-                word("api_key_env is not the name of a variable", "api_key_env 不是变量名").to_owned(),
+                localized("api_key_env is not the name of a variable", "api_key_env 不是变量名").to_owned(),
                 help.to_owned(),
             );
             return None;
@@ -361,8 +361,8 @@ impl ProviderDraft<'_> {
         if number.value > T::default() {
             return Some(number.value);
         }
-        let help = word("leave the key out for no limit of your own", "省略此键则不自设限制");
-        self.error(&number.place, word("a limit is at least 1", "限制至少为 1").to_owned(), help.to_owned());
+        let help = localized("leave the key out for no limit of your own", "省略此键则不自设限制");
+        self.error(&number.place, localized("a limit is at least 1", "限制至少为 1").to_owned(), help.to_owned());
         None
     }
 
@@ -390,7 +390,7 @@ pub(super) fn duration(
     if seconds.value > 0.0 && seconds.value <= 86_400.0 {
         return Duration::from_secs_f64(seconds.value);
     }
-    let message = word(
+    let message = localized(
         "a time-out is a number of seconds above 0, a day (86400) at most",
         "超时是大于 0 的秒数，至多一天（86400）",
     );

@@ -2,7 +2,7 @@
 
 use super::model::LoadedFixture;
 use super::problem::{Problem, Problems, list, suggest};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use models::Lane;
 
@@ -107,7 +107,7 @@ pub(super) fn keep_probes(fixtures: &mut Vec<LoadedFixture>, selection: &MatrixS
     // refusal names both flags.
     let is_elsewhere = selection.fixtures.is_some() && !wanted.iter().any(|id| known.contains(&id.as_str()));
     if !is_elsewhere {
-        report_unknown("--probes", word("probe", "问题"), Some(wanted), &known, problems);
+        report_unknown("--probes", localized("probe", "问题"), Some(wanted), &known, problems);
     }
     for fixture in fixtures.iter_mut() {
         let bank = fixture.bank.clone();
@@ -129,17 +129,17 @@ impl EmptySelection {
             ("--probes", selection.probes.is_some()),
         ];
         let given: Vec<&str> = flags.iter().filter(|(_, given)| *given).map(|(flag, _)| *flag).collect();
-        let flags = given.join(word(" and ", "、"));
+        let flags = given.join(localized(" and ", "、"));
         let without_bank = list(left_out.iter().map(String::as_str));
-        let fewer_flags = word(
+        let fewer_flags = localized(
             "leave a flag out to select all; `compeval check` lists what there is",
             "省略选项即全选；`compeval check` 列出全部",
         );
-        let import = word(
+        let import = localized(
             "`compeval fixture import LOG` makes one of a session log",
             "`compeval fixture import LOG` 由会话日志生成样本",
         );
-        let bank = word(
+        let bank = localized(
             "write a bank by hand or by `compeval probes generate`",
             "请手写题库或用 `compeval probes generate` 产生",
         );
@@ -152,7 +152,7 @@ impl EmptySelection {
                 ),
                 bank,
             ),
-            (true, true) => (word("there is no fixture to run", "没有可运行的样本").to_owned(), import),
+            (true, true) => (localized("there is no fixture to run", "没有可运行的样本").to_owned(), import),
             (true, false) => (say!("no fixture has probes: {without_bank}", "没有样本含有问题：{without_bank}"), bank),
         };
         EmptySelection { why, help: help.to_owned() }

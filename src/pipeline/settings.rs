@@ -11,7 +11,7 @@ use super::select::Overrides;
 use super::validation::ValidationContext;
 use crate::answer::Answerer;
 use crate::judge::{Rubric, Scope, SelfTestDesign};
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 use models::{ModelRef, Price};
 
@@ -68,13 +68,16 @@ pub(super) fn primary(
     let primary = context.choice("primary", Some(written), &Book::ALL.map(|book| (book.name(), book)));
     let can_search = answerers.is_empty() || answerers.iter().any(|answerer| answerer.recovery.is_some());
     if primary == Some(Book::Open) && !can_search {
-        let help = word(
+        let help = localized(
             "add [answer.recovery] below the [[answer]] that may search",
             "请在可检索的 [[answer]] 下加上 [answer.recovery]",
         );
         context.error(
             &written.place,
-            word("primary = \"open\" needs an answerer that may search", "primary = \"open\" 需要一个可检索的作答模型"),
+            localized(
+                "primary = \"open\" needs an answerer that may search",
+                "primary = \"open\" 需要一个可检索的作答模型",
+            ),
             help,
         );
     }
@@ -100,17 +103,17 @@ const MOST_TOGETHER: u64 = 10_000;
 fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>, overrides: &Overrides) -> Runs {
     let mut runs = Runs::default();
     if let Some(Located { value: RunsTable(table), .. }) = table {
-        runs.compress = repetitions(context, word("a number of runs", "运行次数"), table.compress.as_ref())
+        runs.compress = repetitions(context, localized("a number of runs", "运行次数"), table.compress.as_ref())
             .unwrap_or(runs.compress);
-        runs.answer =
-            repetitions(context, word("a number of answers", "作答次数"), table.answer.as_ref()).unwrap_or(runs.answer);
-        runs.judge = repetitions(context, word("a number of judgements", "评审次数"), table.judge.as_ref())
+        runs.answer = repetitions(context, localized("a number of answers", "作答次数"), table.answer.as_ref())
+            .unwrap_or(runs.answer);
+        runs.judge = repetitions(context, localized("a number of judgements", "评审次数"), table.judge.as_ref())
             .unwrap_or(runs.judge);
     }
     match overrides.runs {
         Some(0) => context
             .problems
-            .push(Problem::error(word("--runs: a number of runs is at least 1", "--runs：运行次数至少为 1"))),
+            .push(Problem::error(localized("--runs: a number of runs is at least 1", "--runs：运行次数至少为 1"))),
         Some(number) if number > MOST_REPETITIONS => {
             context.problems.push(Problem::error(say!(
                 "--runs: a number of runs is at most {MOST_REPETITIONS}",
@@ -126,7 +129,7 @@ fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>,
             "a cell has {together} repetitions, and at most {MOST_TOGETHER} are allowed",
             "一个单元有 {together} 次重复，至多允许 {MOST_TOGETHER} 次"
         );
-        let problem = Problem::error(message).help(word(
+        let problem = Problem::error(message).help(localized(
             "`compress`, `answer` and `judge` of `runs` multiply",
             "`runs` 的 `compress`、`answer` 和 `judge` 相乘",
         ));
@@ -141,7 +144,7 @@ fn runs(context: &mut ValidationContext<'_>, table: Option<&Located<RunsTable>>,
 fn repetitions(context: &mut ValidationContext<'_>, what: &str, number: Option<&Located<u32>>) -> Option<u32> {
     let value = context.at_least_one(what, number)?;
     if let Some(number) = number.filter(|_| value > MOST_REPETITIONS) {
-        let help = word(
+        let help = localized(
             "more repetitions narrow no interval that more sessions would not narrow further",
             "更多的重复能缩小的区间，更多的会话都能进一步缩小",
         );
@@ -186,7 +189,7 @@ pub(super) fn prices(
             context.error(
                 &table.key,
                 message,
-                word("write [prices.\"PROVIDER/MODEL\"]", "请写 [prices.\"PROVIDER/MODEL\"]"),
+                localized("write [prices.\"PROVIDER/MODEL\"]", "请写 [prices.\"PROVIDER/MODEL\"]"),
             );
             continue;
         };
@@ -210,8 +213,8 @@ fn price(context: &mut ValidationContext<'_>, name: &str, table: &Located<PriceT
         if price.value < 0.0 {
             context.error(
                 &price.place,
-                word("a price is 0 or more", "价格不小于 0"),
-                word("US dollars per million tokens", "每百万词元的美元数"),
+                localized("a price is 0 or more", "价格不小于 0"),
+                localized("US dollars per million tokens", "每百万词元的美元数"),
             );
         }
         Some(price.value)
@@ -221,14 +224,14 @@ fn price(context: &mut ValidationContext<'_>, name: &str, table: &Located<PriceT
         if !(0.0..=1.0).contains(&part.value) {
             context.error(
                 &part.place,
-                word("this is a part of the live price, from 0 to 1", "这是实时价格的一部分，在 0 与 1 之间"),
-                word("0.5 is half of it", "0.5 为其一半"),
+                localized("this is a part of the live price, from 0 to 1", "这是实时价格的一部分，在 0 与 1 之间"),
+                localized("0.5 is half of it", "0.5 为其一半"),
             );
         }
         Some(part.value)
     });
     if input.is_none() || output.is_none() {
-        let help = word(
+        let help = localized(
             "both in US dollars per million tokens; write 0 where a model is free",
             "两者均为每百万词元的美元数；免费的模型请写 0",
         );

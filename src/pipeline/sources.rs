@@ -12,7 +12,7 @@ use super::model::{Pipeline, SourceFile};
 use super::problem::{Problem, Problems};
 use crate::action::Digest;
 use base::files::is_special;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// The name of the pipeline's file.
@@ -99,7 +99,7 @@ pub fn data_files(pipeline: &Pipeline) -> impl Iterator<Item = SourceFile> {
 
 /// Why a file outside of the project is not read, and what permits it.
 pub(super) fn out_of_bounds() -> &'static str {
-    word(
+    localized(
         "it lies outside of the project's folder; allow_outside = true under [pipeline] permits that",
         "它在项目文件夹之外；[pipeline] 中的 allow_outside = true 允许这样",
     )
@@ -176,7 +176,7 @@ pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Prob
         _ => {
             return refuse(
                 say!("there is no folder {}", "没有文件夹 {}", start.display()),
-                word("-C names the folder to start from", "-C 指定开始的文件夹"),
+                localized("-C names the folder to start from", "-C 指定开始的文件夹"),
             );
         }
     };
@@ -186,11 +186,11 @@ pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Prob
             true => Ok(path),
             false if path.is_dir() => refuse(
                 say!("{} is a folder", "{} 是文件夹", named.display()),
-                word("-c names the pipeline's file, -C a folder", "-c 指定 pipeline.toml 文件，-C 指定文件夹"),
+                localized("-c names the pipeline's file, -C a folder", "-c 指定 pipeline.toml 文件，-C 指定文件夹"),
             ),
             false => refuse(
                 say!("there is no file {}", "没有文件 {}", named.display()),
-                word("-c names the pipeline's file", "-c 指定 pipeline.toml 文件"),
+                localized("-c names the pipeline's file", "-c 指定 pipeline.toml 文件"),
             ),
         };
     }
@@ -204,7 +204,7 @@ pub fn find_pipeline(start: &Path, named: Option<&Path>) -> Result<PathBuf, Prob
                 "{} 及其上级文件夹中没有 {PIPELINE_FILE}",
                 start.display()
             ),
-            word(
+            localized(
                 "`compeval run --sample` runs a sample project, `compeval init` only writes it; -C names another folder, -c \
                  another file",
                 "`compeval run --sample` 运行示例项目，`compeval init` 只写出它；-C 指定其他文件夹，-c 指定其他文件",
@@ -224,7 +224,7 @@ impl Pattern {
     pub(super) fn new(pattern: &str) -> Result<Pattern, String> {
         let path = Path::new(pattern);
         if pattern.trim().is_empty() {
-            return Err(word("the pattern is empty", "模式为空").to_owned());
+            return Err(localized("the pattern is empty", "模式为空").to_owned());
         }
         if path.is_absolute() {
             return Err(say!(

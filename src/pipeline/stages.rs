@@ -13,7 +13,7 @@ use crate::answer::{self, Answerer, AnswererName, OPEN_BOOK, Recovery, SearchPro
 use crate::compress::{Method, MethodName, Strategy};
 use crate::judge::{self, JudgeName, JudgeSpec};
 use crate::probe::{GENERATION_VARIABLES, generation_template};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Tokens;
 use models::{Dialect, ModelUse};
@@ -59,7 +59,7 @@ pub(super) fn answerers(
             context.error(
                 &place.clone(),
                 message,
-                word(
+                localized(
                     "use a different name, or take the other's [answer.recovery] away",
                     "请另取名称，或去掉另一个的 [answer.recovery]",
                 ),
@@ -89,11 +89,13 @@ fn recovery(
     };
     Some(Recovery {
         closed: closed.clone(),
-        calls: context.at_least_one(word("the number of searches", "检索次数"), calls.as_ref()).unwrap_or(CALLS),
-        results: context.at_least_one(word("the number of results", "结果个数"), results.as_ref()).unwrap_or(RESULTS),
+        calls: context.at_least_one(localized("the number of searches", "检索次数"), calls.as_ref()).unwrap_or(CALLS),
+        results: context
+            .at_least_one(localized("the number of results", "结果个数"), results.as_ref())
+            .unwrap_or(RESULTS),
         excerpt_tokens: Tokens(
             context
-                .at_least_one(word("the size of an excerpt", "摘录大小"), excerpt_tokens.as_ref())
+                .at_least_one(localized("the size of an excerpt", "摘录大小"), excerpt_tokens.as_ref())
                 .unwrap_or(EXCERPT_TOKENS),
         ),
         protocol: context.choice("protocol", protocol.as_ref(), &protocols).unwrap_or_default(),
@@ -120,7 +122,7 @@ fn program_table(context: &mut ValidationContext<'_>, table: &Located<RecoveryTa
             context.error(
                 &place,
                 say!("`{key}` is for a `command`", "`{key}` 只用于 `command`"),
-                word(
+                localized(
                     "add command = [\"PROGRAM\", …], or leave it out",
                     "请加上 command = [\"PROGRAM\", …]，或省略此键",
                 ),
@@ -179,8 +181,8 @@ pub(super) fn generators(
         if let Some(path) = &table.value.system_prompt {
             context.error(
                 &path.key,
-                word("[[probes]] takes no `system_prompt`", "[[probes]] 不接受 `system_prompt`"),
-                word("write it all into `prompt`", "请全部写入 `prompt`"),
+                localized("[[probes]] takes no `system_prompt`", "[[probes]] 不接受 `system_prompt`"),
+                localized("write it all into `prompt`", "请全部写入 `prompt`"),
             );
         }
         let model = context.model(&model_declaration!(table, Probes, override_model));
@@ -236,7 +238,7 @@ fn check_opaque_reader(
             reads.reference,
             maker.reference
         );
-        let help = word(
+        let help = localized(
             "the vendor does not say whether another model can use them: name an answerer of the same model",
             "厂商没有说明其他模型能否使用它们：请指定使用同一模型的作答模型",
         );
@@ -271,7 +273,7 @@ fn check_block_reader(
             reads.reference,
             maker.reference
         );
-        let help = word(
+        let help = localized(
             "the provider binds a block to its model: expect answers to suffer",
             "服务商把压缩块绑定到产生它的模型：回答可能变差",
         );

@@ -4,7 +4,7 @@
 
 use url::Url;
 
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use models::Dialect;
 
@@ -21,13 +21,13 @@ pub(super) fn normalize(text: &str, dialect: Dialect) -> Result<String, (String,
     if !matches!(scheme, "http" | "https") {
         return refuse(
             say!("base_url has the scheme `{scheme}`", "base_url 的协议为 `{scheme}`"),
-            word("use http or https", "请用 http 或 https"),
+            localized("use http or https", "请用 http 或 https"),
         );
     }
     if rest.split(['/', '?', '#']).next().unwrap_or_default().contains('@') {
         return refuse(
-            word("base_url contains credentials", "base_url 含有凭据"),
-            word(
+            localized("base_url contains credentials", "base_url 含有凭据"),
+            localized(
                 "keys must not be in files: put the key into a variable and name it in api_key_env",
                 "密钥不能写在文件中：请放入变量，并在 api_key_env 中写出变量名",
             ),
@@ -37,13 +37,13 @@ pub(super) fn normalize(text: &str, dialect: Dialect) -> Result<String, (String,
     let Some(url) = url else {
         return refuse(
             say!("base_url `{text}` is not a web address", "base_url `{text}` 不是网址"),
-            word("write https://HOST/PATH", "请写 https://HOST/PATH"),
+            localized("write https://HOST/PATH", "请写 https://HOST/PATH"),
         );
     };
     if url.query().is_some_and(|query| !is_api_version(query)) {
         return refuse(
-            word("base_url has a query", "base_url 含有查询部分"),
-            word(
+            localized("base_url has a query", "base_url 含有查询部分"),
+            localized(
                 "a base_url is the root of an API; only Azure's `?api-version=…` may follow it",
                 "base_url 是 API 的根；其后只能有 Azure 的 `?api-version=…`",
             ),

@@ -12,7 +12,7 @@ use super::problem::{Problem, Problems, list, suggest};
 use super::providers::{Environment, Providers};
 use super::sources::SourceReader;
 use crate::action::{Stage, Template, Variable};
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 use base::units::Tokens;
 use models::{Dialect, Lane, ModelRef, ModelUse, ProviderSpec, Settings};
@@ -86,7 +86,7 @@ impl ValidationContext<'_> {
     ) -> Option<Arc<str>> {
         let Some(name) = name else {
             let message = say!("this {stage} table has no name", "这个 {stage} 表没有名称");
-            let help = word("add name = \"…\": results are shown by it", "请加上 name = \"…\"：结果以它显示");
+            let help = localized("add name = \"…\": results are shown by it", "请加上 name = \"…\"：结果以它显示");
             self.error(header, message, help);
             return None;
         };
@@ -97,12 +97,12 @@ impl ValidationContext<'_> {
         if let Some(first) = taken.insert(name.value.clone(), name.place.clone()) {
             let problem =
                 Problem::error(say!("two {stage} tables are named `{}`", "两个 {stage} 表都名为 `{}`", name.value));
-            let problem = problem.label(self.file, name.place.clone(), word("again here", "此处又一次")).label(
+            let problem = problem.label(self.file, name.place.clone(), localized("again here", "此处又一次")).label(
                 self.file,
                 first,
-                word("first here", "首次在此"),
+                localized("first here", "首次在此"),
             );
-            let help = word("names identify results: use a different one", "名称用来标识结果：请另取一个");
+            let help = localized("names identify results: use a different one", "名称用来标识结果：请另取一个");
             self.problems.push(problem.help(help));
             return None;
         }
@@ -119,7 +119,7 @@ impl ValidationContext<'_> {
         if number.value >= T::from(1) {
             return Some(number.value);
         }
-        let help = word("write 1 or more, or leave it out for the default", "请写 1 或更大的数，或省略以用默认值");
+        let help = localized("write 1 or more, or leave it out for the default", "请写 1 或更大的数，或省略以用默认值");
         self.error(&number.place, say!("{what} is at least 1", "{what} 至少为 1"), help);
         None
     }
@@ -145,7 +145,7 @@ impl ValidationContext<'_> {
         let settings = self.check_settings(declaration);
         let written = declaration.override_model.or(declaration.model.map(|model| model.value.as_str()));
         let Some(written) = written else {
-            let help = word(
+            let help = localized(
                 "add model = \"PROVIDER/MODEL\", or model = \"lexical\" for the built-in rules",
                 "请加上 model = \"PROVIDER/MODEL\"；用内置规则则为 model = \"lexical\"",
             );
@@ -168,7 +168,7 @@ impl ValidationContext<'_> {
             }
             Err(Some(help)) => {
                 let provider = &reference.provider;
-                let end = if help.ends_with(['?', '？']) { "" } else { word(".", "。") };
+                let end = if help.ends_with(['?', '？']) { "" } else { localized(".", "。") };
                 let help = say!(
                     "{help}{end} A provider of your own is declared by [providers.{provider}]",
                     "{help}{end} 自己的服务商用 [providers.{provider}] 声明"
@@ -197,16 +197,16 @@ impl ValidationContext<'_> {
         let temperature = declaration.temperature.filter(|t| {
             let is_sound = t.value >= 0.0;
             if !is_sound {
-                let help = word("leave it out and none is sent", "省略则不发送");
-                self.error(&t.place, word("temperature is 0 or more", "temperature 不小于 0"), help);
+                let help = localized("leave it out and none is sent", "省略则不发送");
+                self.error(&t.place, localized("temperature is 0 or more", "temperature 不小于 0"), help);
             }
             is_sound
         });
         let effort = declaration.effort.filter(|effort| {
             let is_sound = !effort.value.trim().is_empty();
             if !is_sound {
-                let help = word("write the provider's own word, or leave it out", "请写服务商自己的用词，或省略");
-                self.error(&effort.place, word("effort is empty", "effort 为空"), help);
+                let help = localized("write the provider's own word, or leave it out", "请写服务商自己的用词，或省略");
+                self.error(&effort.place, localized("effort is empty", "effort 为空"), help);
             }
             is_sound
         });
@@ -228,7 +228,7 @@ impl ValidationContext<'_> {
                 say!("the provider `{}` has no lane \"{lane}\"", "服务商 `{}` 没有通道 \"{lane}\"", provider.name);
             match declaration.lane.filter(|_| is_named && self.lane.is_none()) {
                 Some(place) => {
-                    let help = word(
+                    let help = localized(
                         "\"flex\" is OpenAI's; leave the key out for \"live\"",
                         "\"flex\" 为 OpenAI 所有；省略此键即为 \"live\"",
                     );
@@ -299,7 +299,7 @@ impl ValidationContext<'_> {
             }
             Err(fault) => {
                 let place = place_in_line(&source.text, fault.line, &fault.message);
-                self.problems.push(Problem::error(fault.message).at(&source, place).help(word(
+                self.problems.push(Problem::error(fault.message).at(&source, place).help(localized(
                     "a prompt inserts variables, {{ name }}, and tests them for emptiness, {% if name %}; nothing else",
                     "提示词只能插入变量 {{ name }}，或用 {% if name %} 判断是否为空",
                 )));
@@ -314,8 +314,10 @@ impl ValidationContext<'_> {
             Ok(source) => Some(source),
             Err(why) => {
                 let message = say!("cannot read the {what} {}: {why}", "无法读取 {what} {}：{why}", path.value);
-                let help =
-                    word("paths are relative to the folder of the pipeline", "路径相对于 pipeline.toml 所在文件夹");
+                let help = localized(
+                    "paths are relative to the folder of the pipeline",
+                    "路径相对于 pipeline.toml 所在文件夹",
+                );
                 self.error(&path.place, message, help);
                 None
             }
@@ -338,7 +340,7 @@ pub(super) fn missing_variable(prompt: &SourceFile, variable: &str) -> Problem {
         "请在应放其文本处加一行 {{{{ {variable} }}}}"
     );
     if variable == "transcript" {
-        help.push_str(word(
+        help.push_str(localized(
             "; for a prompt that expects the conversation before it, set placement = \"system\"",
             "；若提示词期望对话在其之前，请设 placement = \"system\"",
         ));
@@ -349,7 +351,7 @@ pub(super) fn missing_variable(prompt: &SourceFile, variable: &str) -> Problem {
 
 /// What a name may be.
 pub(super) fn name_help() -> &'static str {
-    word(
+    localized(
         "letters, digits, `-`, `_`, `.`, `+` and single blanks, 64 characters at most, beginning with a letter or digit: \
          names become file names, JSON keys and words on the command line",
         "字母、数字、`-`、`_`、`.`、`+` 与单个空格，至多 64 个字符，以字母或数字开头：名称会用作文件名、JSON 键与命令行上的词",
@@ -359,7 +361,7 @@ pub(super) fn name_help() -> &'static str {
 /// Whether a name serves everywhere names are used.
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     match name.chars().find(|c| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '.' | '+' | ' ')) {
-        _ if name.is_empty() => Err(word("a name is empty", "名称为空").to_owned()),
+        _ if name.is_empty() => Err(localized("a name is empty", "名称为空").to_owned()),
         Some(c) => Err(say!("the name `{name}` holds {c:?}", "名称 `{name}` 含有 {c:?}")),
         None if !name.starts_with(char::is_alphanumeric) => {
             Err(say!("the name `{name}` begins with a sign", "名称 `{name}` 以符号开头"))

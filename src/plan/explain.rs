@@ -7,7 +7,7 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use crate::action::{Digest, InputChange, InputPart, SourceRef, Sources, module_path, package_name};
-use base::locale::word;
+use base::locale::localized;
 use base::named_enum;
 use base::say;
 
@@ -67,7 +67,7 @@ impl StaleCause {
             StaleCause::Damaged => "已损坏",
             StaleCause::Refreshed => "按要求刷新",
         };
-        word(self.name(), chinese)
+        localized(self.name(), chinese)
     }
 }
 
@@ -117,7 +117,7 @@ impl<'l> Explainer<'l> {
             StaleReason::NeverRun => (StaleCause::NeverRun, Vec::new()),
             StaleReason::Failed { class } => (StaleCause::Failed, vec![class.clone()]),
             StaleReason::Unreadable => {
-                (StaleCause::Failed, vec![word("the reply could not be used", "回复无法使用").to_owned()])
+                (StaleCause::Failed, vec![localized("the reply could not be used", "回复无法使用").to_owned()])
             }
             StaleReason::Pruned => (StaleCause::Pruned, Vec::new()),
             StaleReason::Damaged => (StaleCause::Damaged, Vec::new()),
@@ -297,9 +297,9 @@ fn words(kind: StaleCause, change: &InputChange, current: &CurrentSources<'_>) -
             (None, name) => values(&say!("package {}", "软件包 {}", name.unwrap_or(part)), change),
         },
         StaleCause::Upstream => match part.split_once(' ').map_or(part, |(kind, _)| kind) {
-            "items" => word("previous compaction", "前一次压缩").to_owned(),
-            "reply" | "assistant" => word("earlier reply", "先前的回复").to_owned(),
-            "found" | "results" | "user" => word("search results", "检索结果").to_owned(),
+            "items" => localized("previous compaction", "前一次压缩").to_owned(),
+            "reply" | "assistant" => localized("earlier reply", "先前的回复").to_owned(),
+            "found" | "results" | "user" => localized("search results", "检索结果").to_owned(),
             _ => part.replace('_', " "),
         },
         _ => values(if part == "rule" { "strategy" } else { part }, change),
@@ -317,7 +317,7 @@ fn values(name: &str, change: &InputChange) -> String {
 /// A value as it is shown; `None` if it is long or secret.
 fn value(part: Option<&InputPart>) -> Option<&str> {
     let text = part.map_or(Some(""), |part| part.text.as_deref())?;
-    Some(if text.is_empty() { word("not set", "未设置") } else { text })
+    Some(if text.is_empty() { localized("not set", "未设置") } else { text })
 }
 
 /// What is reported if nothing that a user knows has changed: the part that has, and the cause that comes nearest.
@@ -326,13 +326,13 @@ fn fallback(change: &InputChange, current: &CurrentSources<'_>) -> (StaleCause, 
         // neither the rubric nor the question has changed
         InputRole::Criteria if current.probe.is_some() => (
             StaleCause::Setting,
-            word(
+            localized(
                 "criteria that apply, by rubric_scope or the probe's type",
                 "适用的准则（由 rubric_scope 或问题类型决定）",
             )
             .to_owned(),
         ),
-        InputRole::Criteria => (StaleCause::Rubric, word("criteria that apply", "适用的准则").to_owned()),
+        InputRole::Criteria => (StaleCause::Rubric, localized("criteria that apply", "适用的准则").to_owned()),
         InputRole::Skeleton => {
             (StaleCause::Prompt, current.prompt.as_ref().map_or_else(|| change.part.clone(), SourceText::label))
         }

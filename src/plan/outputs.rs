@@ -18,7 +18,7 @@ use crate::compress::Compressed;
 use crate::entries::EntryRecord;
 use crate::measure::ContextEntries;
 use crate::pipeline::{CompressCell, FixtureIx, InjectionIx, MethodIx, PointIx};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use sessions::references::ReferenceIndex;
 use sessions::transcript::fold_document;
@@ -155,7 +155,7 @@ pub enum OutputUnavailable {
 impl OutputUnavailable {
     /// What the user can do about it.
     pub fn remedy() -> &'static str {
-        word("run `compeval cache verify`, then run again", "请运行 `compeval cache verify`，然后重新运行")
+        localized("run `compeval cache verify`, then run again", "请运行 `compeval cache verify`，然后重新运行")
     }
 }
 

@@ -12,7 +12,7 @@ use models::Operation;
 
 use super::task::{AnswerTask, CompressTask, GenerationTask, JudgeTask, SelftestTask, Task};
 use super::texts::FixtureTexts;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// A piece of work with its key, and the task that it is for.
@@ -64,7 +64,10 @@ pub enum PrepareError {
     #[error("{}", say!("the rubric has no criterion `{_0}`", "评分细则中没有准则 `{_0}`"))]
     UnknownCriterion(CriterionId),
     /// The matrix names something the pipeline does not have.
-    #[error("{}", word("the matrix names a coordinate that the pipeline does not have", "矩阵中有一个坐标不在流程中"))]
+    #[error(
+        "{}",
+        localized("the matrix names a coordinate that the pipeline does not have", "矩阵中有一个坐标不在流程中")
+    )]
     Coordinate,
 }
 

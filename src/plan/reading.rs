@@ -12,7 +12,7 @@ use models::{Completion, Dialect, Operation, ReadFault};
 
 use super::prepare::{PrepareError, Preparer};
 use super::task::{AnswerTask, CompressTask, Task};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// The version of the reading rules. Raised when a body would be read to another output.
@@ -94,7 +94,7 @@ pub fn read_output(
         (BodyFormat::Local, Task::Compress(task)) => read_context(preparer, task, CompressOutput::Bytes(body)),
         (BodyFormat::Local, Task::Answer(task)) => read_excerpts(preparer, task, body),
         (BodyFormat::Local | BodyFormat::Unknown, _) => {
-            Err(ReadFault::Malformed(word("no model's reply", "不是模型的回复").to_owned()).into())
+            Err(ReadFault::Malformed(localized("no model's reply", "不是模型的回复").to_owned()).into())
         }
     }
 }

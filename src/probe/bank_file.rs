@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{Bank, Probe, ProbeType};
 use base::fault::{Fault, place_of, suggestion};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use lexical::facts::Fact;
 
@@ -42,7 +42,7 @@ impl ProbePlaces {
 }
 
 fn shape() -> &'static str {
-    word(
+    localized(
         "a bank is JSON: {\"fixture\": NAME, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}",
         "题库是 JSON：{\"fixture\": 名称, \"probes\": [{\"id\", \"type\", \"question\", \"expected_facts\"}, …]}",
     )
@@ -76,8 +76,8 @@ impl ParsedBank {
         if outline.probes.is_empty() {
             faults.push(Fault::at(
                 0..text.len().min(1),
-                word("the bank has no probes", "题库中没有问题"),
-                word("write 8 to 12 of all four types", "请写 8 至 12 个，涵盖全部四种类型"),
+                localized("the bank has no probes", "题库中没有问题"),
+                localized("write 8 to 12 of all four types", "请写 8 至 12 个，涵盖全部四种类型"),
             ));
         }
         if !faults.is_empty() {
@@ -109,7 +109,7 @@ fn read_probe(text: &str, raw: &str, seen: &mut HashSet<String>) -> Result<Probe
         serde_json::from_str(raw).map_err(|error| vec![Fault::json(text, place.start, &error, shape())])?;
     if !seen.insert(probe.id.to_string()) {
         let message = say!("probe id `{}` is used twice", "问题 id `{}` 用了两次", probe.id);
-        let help = word("ids are unique within a bank", "同一题库中的 id 不可重复");
+        let help = localized("ids are unique within a bank", "同一题库中的 id 不可重复");
         faults.push(Fault::at(places.value("id"), message, help));
     }
     faults.extend(content_faults(&probe, &places));
@@ -131,7 +131,7 @@ fn name_faults(text: &str, fields: &Fields<'_>, places: &ProbePlaces) -> Vec<Fau
     let mut faults: Vec<Fault> = fields
         .keys()
         .filter(|key| !KEYS.contains(&key.as_str()))
-        .map(|key| Fault::unknown_key(key_place(text, key, places), key, word("a probe", "问题"), &KEYS))
+        .map(|key| Fault::unknown_key(key_place(text, key, places), key, localized("a probe", "问题"), &KEYS))
         .collect();
     let named = fields.get("type").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
     if let Some(name) = named.filter(|name| !ProbeType::ALL.iter().any(|kind| kind.name() == name)) {
@@ -161,22 +161,22 @@ fn content_faults(probe: &Probe, places: &ProbePlaces) -> Vec<Fault> {
     let mut fault = |place: Range<usize>, message: String, help: &str| faults.push(Fault::at(place, message, help));
     let id = &probe.id;
     if id.0.trim().is_empty() {
-        let help = word("results name probes by their ids", "结果以 id 指称问题");
-        fault(places.value("id"), word("a probe has an empty id", "有问题的 id 为空").into(), help);
+        let help = localized("results name probes by their ids", "结果以 id 指称问题");
+        fault(places.value("id"), localized("a probe has an empty id", "有问题的 id 为空").into(), help);
     }
     if probe.question.trim().is_empty() {
         let message = say!("probe `{id}` has an empty question", "问题 `{id}` 的提问为空");
-        fault(places.value("question"), message, word("write what is asked", "请写明所问内容"));
+        fault(places.value("question"), message, localized("write what is asked", "请写明所问内容"));
     }
     if probe.point.is_some_and(|point| point.0 == 0) {
-        let help = word(
+        let help = localized(
             "points count from 1: 1 is the first compression, the last is the default",
             "压缩点从 1 计：1 为首次压缩，默认为最后一次",
         );
         fault(places.value("point"), say!("probe `{id}` is asked at point 0", "问题 `{id}` 在压缩点 0 提问"), help);
     }
     if !probe.answerable && !probe.expected_facts.is_empty() {
-        let help = word(
+        let help = localized(
             "its right answer is that the transcript does not say; remove the facts or \"answerable\": false",
             "其正确回答是会话记录没有说明；请删去事实或 \"answerable\": false",
         );
@@ -188,7 +188,7 @@ fn content_faults(probe: &Probe, places: &ProbePlaces) -> Vec<Fault> {
     let superseded = probe.superseded_facts.iter().map(|fact| (places.value("superseded_facts"), fact));
     for (place, _) in expected.chain(superseded).filter(|(_, fact)| is_blank(fact)) {
         let message = say!("probe `{id}` has an empty fact", "问题 `{id}` 有空的事实");
-        let help = word("a fact is a short text, or a list of its spellings", "事实是一段短文本，或其写法的列表");
+        let help = localized("a fact is a short text, or a list of its spellings", "事实是一段短文本，或其写法的列表");
         fault(place, message, help);
     }
     faults

@@ -4,7 +4,7 @@ use std::ops::{Range, RangeInclusive};
 
 use super::bank_file::{ParsedBank, ProbePlaces};
 use super::{Probe, ProbeId, ProbeType};
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 use lexical::facts::{Fact, FactFinder, History};
 use sessions::transcript::{Fixture, fold};
@@ -128,8 +128,8 @@ impl ProbeCheck<'_> {
     fn run(&self, findings: &mut Vec<BankFinding>) {
         if self.probe.answerable && self.probe.expected_facts.is_empty() && self.probe.reference_answer.is_none() {
             let message =
-                word("has neither expected facts nor a reference answer", "既无预期事实也无参考答案").to_owned();
-            let help = word(
+                localized("has neither expected facts nor a reference answer", "既无预期事实也无参考答案").to_owned();
+            let help = localized(
                 "a judge grades it by the context alone; \"answerable\": false says that the transcript has no answer",
                 "评审只能凭上下文评分；若会话记录中没有答案，请写 \"answerable\": false",
             );
@@ -180,8 +180,8 @@ impl ProbeCheck<'_> {
         }
         let later = self.history.holds(finder, self.prefix.end..self.history.len());
         let message =
-            if later { word("occurs only after its point", "只在其压缩点之后出现") } else { nowhere() };
-        let help = word(
+            if later { localized("occurs only after its point", "只在其压缩点之后出现") } else { nowhere() };
+        let help = localized(
             "quote the transcript, add the spelling it uses, or write \"literal\": false for a paraphrase",
             "请引用会话记录原文、加上其中的写法，或对转述写 \"literal\": false",
         );
@@ -189,28 +189,28 @@ impl ProbeCheck<'_> {
     }
 
     fn in_tail(&self, finder: &FactFinder) -> Option<Fault> {
-        let help = word(
+        let help = localized(
             "it is shown verbatim, so it says nothing about the compression; ask for another fact",
             "它会原样展示，因此不能说明压缩；请问另一个事实",
         );
-        let message = word("also occurs in the verbatim tail", "也出现在逐字保留的尾部");
+        let message = localized("also occurs in the verbatim tail", "也出现在逐字保留的尾部");
         let is_shown = self.history.holds(finder, self.tail.clone());
         is_shown.then(|| (FindingKind::InTail, message.to_owned(), help))
     }
 
     fn contradiction(&self, fact: &Fact) -> Option<Fault> {
-        let help = word(
+        let help = localized(
             "it is either true now or it was true once; keep one of the two",
             "它要么现在成立，要么曾经成立；请只留其一",
         );
-        let message = word("is also listed as superseded", "也被列为已被取代");
+        let message = localized("is also listed as superseded", "也被列为已被取代");
         let is_both = self.probe.superseded_facts.contains(fact);
         is_both.then(|| (FindingKind::Contradiction, message.to_owned(), help))
     }
 
     fn check_superseded(&self, fact: &Fact) -> Option<Fault> {
         let known = self.history.holds(&FactFinder::within(fact, self.history.paths()), self.prefix.clone());
-        let help = word(
+        let help = localized(
             "what never occurred there cannot be carried over by mistake; quote the transcript",
             "从未出现过的内容不可能被误带过来；请引用会话记录原文",
         );
@@ -220,11 +220,11 @@ impl ProbeCheck<'_> {
 }
 
 fn given_away(finder: &FactFinder, question: &str) -> Option<Fault> {
-    let help = word(
+    let help = localized(
         "ask without naming the answer; whoever repeats the question has it right",
         "提问时不要说出答案；否则重复问题即可答对",
     );
-    let message = word("occurs in the question", "出现在问题中");
+    let message = localized("occurs in the question", "出现在问题中");
     finder.occurs_in(question).then(|| (FindingKind::GivenAway, message.to_owned(), help))
 }
 
@@ -232,7 +232,7 @@ fn weak(finder: &FactFinder) -> Option<Fault> {
     if finder.shortest() >= STRONG {
         return None;
     }
-    let help = word(
+    let help = localized(
         "write what is beside it too, as in \"retries: 5\" for \"5\"",
         "请连同旁边的内容一起写，例如以 \"retries: 5\" 代替 \"5\"",
     );
@@ -244,7 +244,7 @@ fn weak(finder: &FactFinder) -> Option<Fault> {
 }
 
 fn nowhere() -> &'static str {
-    word("occurs nowhere before its point", "在其压缩点之前从未出现")
+    localized("occurs nowhere before its point", "在其压缩点之前从未出现")
 }
 
 /// Whether the bank has enough probes, not too many, and all types. Few probes at one of several points are fine.
@@ -258,18 +258,19 @@ fn balance(bank: &ParsedBank, points: usize) -> Vec<BankFinding> {
             "题库中的问题：{} 个；建议 {fewest} 至 {most} 个",
             probes.len()
         );
-        let help = word("few probes measure little, many cost much", "问题太少量不出什么，太多则费用高");
+        let help = localized("few probes measure little, many cost much", "问题太少量不出什么，太多则费用高");
         BankFinding::about_bank(bank, FindingKind::Count, message, help)
     });
     let absent: Vec<&str> = ProbeType::ALL
         .into_iter()
         .filter(|kind| probes.iter().all(|probe| probe.kind != *kind))
-        .map(|kind| word(kind.name(), kind.label(Locale::Zh)))
+        .map(|kind| localized(kind.name(), kind.label(Locale::Zh)))
         .collect();
     let balance = (!absent.is_empty()).then(|| {
         let (english, chinese) = (absent.join(", no "), absent.join("、"));
         let message = say!("the bank has no {english} probe", "题库中没有 {chinese} 问题");
-        let help = word("dimensions that only such probes measure will be absent", "只由这类问题度量的维度将会缺失");
+        let help =
+            localized("dimensions that only such probes measure will be absent", "只由这类问题度量的维度将会缺失");
         BankFinding::about_bank(bank, FindingKind::Balance, message, help)
     });
     count.into_iter().chain(balance).collect()

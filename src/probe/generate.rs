@@ -14,7 +14,7 @@ use super::{Probe, ProbeId, ProbeType};
 use crate::action::{
     BuiltInTemplate, InputValue, ModelRequest, ReplyShape, RequestTurn, Template, TemplateFault, Variable, Work,
 };
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 use lexical::facts::{Fact, FactFinder, History};
 use models::{ModelUse, Operation, OutputSchema, ReadFault};
@@ -113,9 +113,9 @@ pub fn read_candidates(reply: &str) -> Result<(Vec<ProbeCandidate>, usize), Read
 /// Why a candidate was dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RejectionReason {
-    #[error("{}", word("it asks nothing", "没有提问"))]
+    #[error("{}", localized("it asks nothing", "没有提问"))]
     NoQuestion,
-    #[error("{}", word("it expects no fact", "没有预期事实"))]
+    #[error("{}", localized("it expects no fact", "没有预期事实"))]
     NoFacts,
     /// This fact does not occur in the span word for word.
     #[error("{}", say!("the fact \"{_0}\" does not occur in the span", "事实 \"{_0}\" 不在这一段中"))]
@@ -127,10 +127,10 @@ pub enum RejectionReason {
     #[error("{}", say!("the fact \"{_0}\" is too short to mean anything", "事实 \"{_0}\" 太短，没有意义"))]
     Weak(String),
     /// The question was asked before, or another question for the same facts.
-    #[error("{}", word("it repeats another probe", "与另一个问题重复"))]
+    #[error("{}", localized("it repeats another probe", "与另一个问题重复"))]
     Repeated,
     /// There are enough of its type.
-    #[error("{}", word("there are enough of its type", "该类型已足够"))]
+    #[error("{}", localized("there are enough of its type", "该类型已足够"))]
     Surplus,
 }
 

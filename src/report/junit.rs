@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::html::escape;
 use crate::judge::Dimension;
 use crate::results::{MethodSummary, OVERALL, Regression, ScoreEstimate, Summary, regressions};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// The result of a test.
@@ -80,7 +80,7 @@ fn tests(summary: &Summary, worse: &[Regression]) -> Vec<TestCase> {
     }
     if comparison.primary.is_some() {
         tests.push(TestCase {
-            class: word("all methods", "全部方法").to_owned(),
+            class: localized("all methods", "全部方法").to_owned(),
             name: OVERALL.to_owned(),
             result: result(why(worse, None, OVERALL)),
             output: say!(
@@ -152,7 +152,7 @@ fn test(method: &str, name: &str, level: &ScoreEstimate, why: Vec<String>) -> Te
 
 /// `3.87 [3.55, 4.19] over 8 fixtures`
 fn score(level: &ScoreEstimate) -> String {
-    let Some(median) = level.median else { return word("not measured", "未测量").to_owned() };
+    let Some(median) = level.median else { return localized("not measured", "未测量").to_owned() };
     let interval = level.ci95.map(|ci| format!(" [{:.2}, {:.2}]", ci.low(), ci.high())).unwrap_or_default();
     let fixtures = if level.fixtures == 1 { "fixture" } else { "fixtures" };
     format!("{median:.2}{interval} over {} {fixtures}", level.fixtures)

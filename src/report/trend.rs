@@ -9,7 +9,7 @@ use super::html::{Mark, document, escape};
 use super::numbers::{counted, short_time};
 use super::translation::translation;
 use crate::results::OVERALL;
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 
 /// A score with its 95% interval over fixtures.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -70,7 +70,7 @@ pub fn short_commit(point: &TrendPoint) -> String {
 
 /// What follows the label of a result set: a note if the set is not complete, otherwise nothing.
 pub fn incomplete(point: &TrendPoint) -> &'static str {
-    if point.complete { "" } else { word(" (incomplete)", "（不完整）") }
+    if point.complete { "" } else { localized(" (incomplete)", "（不完整）") }
 }
 
 /// `3.87 [3.55, 4.19]`; a dash if nothing was measured.
@@ -98,7 +98,7 @@ fn marks(points: &[TrendPoint], methods: &[&str]) -> Vec<Mark> {
 pub fn trend_page(points: &[TrendPoint]) -> String {
     let methods = trend_methods(points);
     let marked: Vec<(&str, Mark)> = methods.iter().copied().zip(marks(points, &methods)).collect();
-    let lead = word(
+    let lead = localized(
         "Scores from 0 to 5, with 95% intervals over fixtures. A dashed line: the fixtures, the questions, the rubric, the \
          answerer or the judge changed, and scores before and after cannot be compared.",
         "得分为 0 至 5，附样本间的 95% 区间。虚线：样本、问题、评分细则、作答模型或评审有变，前后的得分不能比较。",
@@ -120,7 +120,7 @@ pub fn trend_page(points: &[TrendPoint]) -> String {
         body.push_str(&table(points, &methods, dimension));
         body.push_str("</section>\n");
     }
-    document(Locale::printed(), word("compeval: trend", "compeval：走势"), &body)
+    document(Locale::printed(), localized("compeval: trend", "compeval：走势"), &body)
 }
 
 const WIDTH: f64 = 960.0;
@@ -218,15 +218,16 @@ fn line(points: &[TrendPoint], method: &str, dimension: &str, mark: Mark, x: &dy
 
 fn table(points: &[TrendPoint], methods: &[&str], dimension: &str) -> String {
     // Where the page is narrow, the scores are seen and the rest scrolls.
-    let mut html = format!("<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>{}</th>", word("label", "标签"));
+    let mut html =
+        format!("<div class=\"wide\" tabindex=\"0\"><table><thead><tr><th>{}</th>", localized("label", "标签"));
     for method in methods {
         let _ = write!(html, "<th>{}</th>", escape(method));
     }
     let _ = writeln!(
         html,
         "<th>{}</th><th>{}</th></tr></thead><tbody>",
-        word("began (UTC)", "开始（UTC）"),
-        word("commit", "提交")
+        localized("began (UTC)", "开始（UTC）"),
+        localized("commit", "提交")
     );
     for point in points {
         let note = incomplete(point);

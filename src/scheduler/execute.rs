@@ -27,7 +27,7 @@ use crate::plan::{
 };
 use crate::results::{Blame, FailedAction};
 use crate::stand_in;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::{Tokens, Usage, Usd};
 use models::{
@@ -222,7 +222,7 @@ impl Executor<'_> {
         stdin: &InputValue,
         breakers: &CircuitBreakers,
     ) -> Result<ExecutedOutput, ExecutionError> {
-        let missing = word("no program is declared here", "此处没有声明程序");
+        let missing = localized("no program is declared here", "此处没有声明程序");
         let spec = self.command(action).ok_or_else(|| self.failure(action, Blame::Infrastructure, missing))?;
         // While this call waited for a worker, the run may have been stopped, or have spent its budget.
         let turn = self.programs.turn(spec).await;
@@ -442,7 +442,7 @@ impl Executor<'_> {
                     input.0,
                     window.0
                 );
-                let hint = word(
+                let hint = localized(
                     "compress harder, move the point, or use a model with a larger window",
                     "请压缩更多、移动压缩点，或使用窗口更大的模型",
                 );

@@ -17,7 +17,7 @@ use crate::judge::{
 use crate::pipeline::{JudgeIx, Place};
 use crate::plan::{Action, PrepareError, SelftestTask, Task};
 use crate::results::{FailedAction, UnqualifiedJudge};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// What is known of a judge.
@@ -126,7 +126,7 @@ impl<'r, 'e> JudgeQualification<'r, 'e> {
         }
         let judge = test.name.clone();
         let why = path.map_or_else(|| error.to_string(), |path| format!("{path}: {error}"));
-        let place = Place::Selftest { judge: judge.clone(), case: word("every case", "所有例子").to_owned() };
+        let place = Place::Selftest { judge: judge.clone(), case: localized("every case", "所有例子").to_owned() };
         let failure = FailedAction::new(place, stage, None, why.clone());
         stats.note_untested(UntestedJudge { judge, why });
         Ok(stats.emit(&RunEvent::Failed(&failure))?)

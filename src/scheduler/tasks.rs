@@ -17,7 +17,7 @@ use crate::plan::{
     self, Action, ActionStatus, CurrentSources, Frontier, Output, PrepareError, Resolved, SelftestTask, Task,
 };
 use crate::results::{FailedAction, UnqualifiedJudge};
-use base::locale::word;
+use base::locale::localized;
 use models::{ErrorClass, Lane};
 use store::cache::{Lookup, Record};
 
@@ -299,11 +299,11 @@ impl<'r, 'e> Tasks<'r, 'e> {
 
     /// No task may go unreported: one that waits for something that will not come fails, by name.
     pub(super) fn fail_waiting(&mut self, stats: &mut RunStats<'_>) -> Result<(), RunError> {
-        let message = word(
+        let message = localized(
             "this cell was left waiting for what never came: a fault of compeval",
             "该单元一直在等待未到来的内容：compeval 的故障",
         );
-        let hint = word("run again; if it stays, please report it", "请重新运行；如仍如此，请报告");
+        let hint = localized("run again; if it stays, please report it", "请重新运行；如仍如此，请报告");
         for task in self.judges.drain().into_iter().chain(self.cells.shared.drain()) {
             let place = task.place(self.executor.preparer.pipeline());
             let failure = FailedAction::new(place, task.stage(), None, message);

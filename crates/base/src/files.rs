@@ -307,7 +307,7 @@ impl LockMarker {
                     Ok(mut file) => read_holder(&mut file),
                     Err(error) => return Err(LockError::Io(error)),
                 };
-                let advice = locale::word(
+                let advice = locale::localized(
                     "this file system has no locks, so that file stands for one; remove it if the process is gone",
                     "此文件系统没有锁，以该文件代替；若该进程已不在，请删除它",
                 );
@@ -430,7 +430,7 @@ fn read_holder(file: &mut File) -> String {
     let text: String = String::from_utf8_lossy(&bytes).chars().filter(|c| !c.is_control()).collect();
     match read {
         Ok(_) if !text.is_empty() => text,
-        _ => locale::word("another process that has not written its name yet", "另一个尚未写下名称的进程").into(),
+        _ => locale::localized("another process that has not written its name yet", "另一个尚未写下名称的进程").into(),
     }
 }
 

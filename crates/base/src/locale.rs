@@ -96,6 +96,6 @@ pub fn verb(english: &str) -> &str {
 }
 
 /// The text in the language of messages.
-pub fn word(english: &'static str, chinese: &'static str) -> &'static str {
+pub fn localized(english: &'static str, chinese: &'static str) -> &'static str {
     Locale::printed().pick(english, chinese)
 }

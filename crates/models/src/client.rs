@@ -20,7 +20,7 @@ use super::limits::{AnnouncedLimits, Permit, ProviderStatus, Ticket, TokenDemand
 use super::retry::{AttemptCounts, RetryPolicy};
 use super::spec::{ApiKeyVariable, Dialect, Lane, ModelName, ProviderName, ProviderSpec};
 use super::usage_check::checked_usage;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::{Tokens, Usage};
 
@@ -275,7 +275,7 @@ impl Client {
         let announced = reply.headers.announced(reply.at);
         if let Some(mut fault) = reply.refusal() {
             if fault.class == ErrorClass::Auth && connection.key.is_none() {
-                let hint = word(
+                let hint = localized(
                     "no key was sent: name its variable in api_key_env",
                     "没有发送密钥：请在 api_key_env 中写明其变量名",
                 );
@@ -401,7 +401,7 @@ fn truncated(usage: &Usage, limit: Option<Tokens>) -> AttemptError {
             "该阶段的 max_output_tokens 为 {}：请提高（推理计入其中），除非模型只是在重复，小模型常如此",
             limit.0
         ),
-        None => word(
+        None => localized(
             "this stage sets no max_output_tokens, so the server's own limit or the end of its window was \
                  reached: set one, or enlarge the window",
             "该阶段没有设置 max_output_tokens，因此达到了服务器自身的上限或窗口末端：请设置，或扩大窗口",
@@ -417,7 +417,7 @@ fn unusable(fault: ReadFault, body: &[u8], usage: &Usage, limit: Option<Tokens>)
         ReadFault::Truncated => truncated(usage, limit),
         ReadFault::Upstream(_) => upstream(fault, body),
         ReadFault::Malformed(_) if body.trim_ascii_start().starts_with(b"<") => {
-            let hint = word(
+            let hint = localized(
                 "the reply is a web page: does base_url name the API? It mostly ends in /v1",
                 "回复是网页：base_url 指向 API 吗？通常以 /v1 结尾",
             );

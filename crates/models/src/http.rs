@@ -24,7 +24,7 @@ use super::dialects::{Auth, HttpRequest};
 use super::limits::Headers;
 use super::spec::{ApiKeyVariable, ProviderName, address};
 use base::http::{Route, client, root_cause};
-use base::locale::word;
+use base::locale::localized;
 use base::redaction::{self, redact_bytes};
 use base::say;
 
@@ -286,7 +286,7 @@ fn auth_header(auth: Auth, key: &ApiKey) -> Result<(&'static str, HeaderValue), 
     let mut value = HeaderValue::from_str(&text).map_err(|_| {
         AttemptError::new(
             ErrorClass::Auth,
-            word("the API key holds characters that no header can carry", "API 密钥含有标头不能携带的字符"),
+            localized("the API key holds characters that no header can carry", "API 密钥含有标头不能携带的字符"),
         )
     })?;
     value.set_sensitive(true);
@@ -310,7 +310,7 @@ fn without_keys(body: Bytes) -> Bytes {
 fn fault(error: reqwest::Error, timeout: Duration) -> AttemptError {
     let error = error.without_url();
     if error.is_builder() {
-        let hint = word(
+        let hint = localized(
             "base_url must be a full address such as https://api.example.com/v1",
             "base_url 应为完整地址，如 https://api.example.com/v1",
         );
@@ -322,7 +322,7 @@ fn fault(error: reqwest::Error, timeout: Duration) -> AttemptError {
     }
     if error.is_timeout() && !error.is_connect() {
         let message = say!("no complete reply within {} s", "{} 秒内没有完整的回复", timeout.as_secs_f64());
-        let hint = word(
+        let hint = localized(
             "raise timeout_s in the provider's limits; where it is a server of your own, also set \
                     max_in_flight there to what it works on at once: what waits inside the server counts as time",
             "请提高该服务商限制中的 timeout_s；如果是自己的服务器，还请将 max_in_flight 设为其同时处理的数量：在服务器内等待的时间也计入",
@@ -334,7 +334,7 @@ fn fault(error: reqwest::Error, timeout: Duration) -> AttemptError {
         let fault = AttemptError::new(ErrorClass::Transient, message);
         return AttemptError {
             delivery: Delivery::NotSent,
-            ..fault.with_hint(word(
+            ..fault.with_hint(localized(
                 "is the server running, and base_url its address?",
                 "服务器是否在运行，base_url 是否是其地址？",
             ))

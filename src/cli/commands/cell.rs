@@ -19,7 +19,7 @@ use crate::results::{
     ContextRow, FailedAction, FixtureInfo, FolderError, Manifest, NewestResults, Outcome, ResultsFolder, Row,
     find_results, incomplete_beside, newest,
 };
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shell_word;
 
@@ -176,7 +176,7 @@ pub(crate) fn chosen_results(
             "这是结果 `{}`：之后的运行 `{last}` 未完成，给出其标签才读取",
             folder.label()
         );
-        console.note(&console.labelled_prose(TextStyle::Hint, word("note:", "说明："), text));
+        console.note(&console.labelled_prose(TextStyle::Hint, localized("note:", "说明："), text));
     }
     Ok(folder)
 }
@@ -208,7 +208,7 @@ pub(crate) fn note_partial(folder: &ResultsFolder, manifest: &Manifest, console:
     } else {
         return;
     };
-    console.note(&console.labelled_prose(TextStyle::Warning, word("incomplete:", "不完整："), text));
+    console.note(&console.labelled_prose(TextStyle::Warning, localized("incomplete:", "不完整："), text));
 }
 
 /// Each name must be one of the result set; else the nearest is suggested.
@@ -216,21 +216,21 @@ fn check_names(manifest: &Manifest, args: &ShowArgs) -> Result<(), Failure> {
     let design = &manifest.design;
     let Some(fixture) = design.fixture(&args.fixture) else {
         let known = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
-        return Err(unknown_name(manifest, word("fixture", "样本"), &args.fixture, known));
+        return Err(unknown_name(manifest, localized("fixture", "样本"), &args.fixture, known));
     };
     let methods: Vec<&str> = design.methods.iter().map(|method| method.name.as_str()).collect();
     if let Some(method) = args.method.as_deref().filter(|method| !methods.contains(method)) {
-        return Err(unknown_name(manifest, word("method", "方法"), method, methods));
+        return Err(unknown_name(manifest, localized("method", "方法"), method, methods));
     }
     let probes: Vec<&str> = fixture.probes.iter().map(|probe| probe.id.as_str()).collect();
     if let Some(probe) = args.probe.as_deref().filter(|probe| !probes.contains(probe)) {
-        return Err(unknown_name(manifest, word("probe", "问题"), probe, probes));
+        return Err(unknown_name(manifest, localized("probe", "问题"), probe, probes));
     }
     if args.open && design.answerers.iter().all(|asked| asked.recovery.is_none()) {
         let label = &manifest.label;
         let message =
             say!("no answerer of the result set `{label}` may search", "结果集 `{label}` 的作答模型都不能检索");
-        return Err(Failure::input(message).hinted(word(
+        return Err(Failure::input(message).hinted(localized(
             "leave out --open; [answer.recovery] in pipeline.toml lets an answerer search",
             "请去掉 --open；pipeline.toml 中的 [answer.recovery] 允许作答模型检索",
         )));
@@ -367,7 +367,7 @@ impl CellList {
         let width = down.iter().map(|(_, name)| display_width(name)).max().unwrap_or(0) + 2;
         let fixture = self.rows.first().map_or("", |row| row.fixture.as_str());
         let rules = if self.manifest.design.is_lexical() {
-            word(" (built-in rules, no model)", "（内置规则，未用模型）")
+            localized(" (built-in rules, no model)", "（内置规则，未用模型）")
         } else {
             ""
         };

@@ -15,7 +15,7 @@ use crate::cli::notices::{access_line, access_list};
 use crate::cli::project::{ProjectOptions, project_paths_of, read_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::{ExternalAccess, Opened, Pipeline, Problem, Problems, Severity};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Tokens;
 use sessions::import::{FixtureStats, stats};
@@ -191,7 +191,7 @@ impl CheckResult {
             return format!(
                 "{}{}{warnings}",
                 console.paint(TextStyle::Bad, &count(errors, Noun::Error)),
-                word(", ", "，")
+                localized(", ", "，")
             );
         }
         let methods = self.pipeline.as_ref().map_or(0, |pipeline| pipeline.methods.len());
@@ -200,7 +200,7 @@ impl CheckResult {
                 .map(|(n, noun)| count(n, noun));
         let contents =
             say!("{fixtures}, {probes}, {methods}, {warnings}", "{fixtures}，{probes}，{methods}，{warnings}");
-        console.labelled(TextStyle::Good, word("valid:", "有效："), contents)
+        console.labelled(TextStyle::Good, localized("valid:", "有效："), contents)
     }
 }
 
@@ -229,15 +229,15 @@ fn problem_json(problem: &Problem) -> Value {
 /// The names that `--fixtures` and `--methods` accept.
 fn contents(pipeline: &Pipeline, console: &Console) -> String {
     let columns = [
-        Column::Left(word("fixture", "样本")),
-        Column::Right(word("messages", "消息")),
-        Column::Right(word("tokens", "词元")),
-        Column::Right(word("points", "压缩点")),
-        Column::Right(word("probes", "问题")),
-        Column::Right(word("calls", "调用")),
-        Column::Right(word("files", "文件")),
+        Column::Left(localized("fixture", "样本")),
+        Column::Right(localized("messages", "消息")),
+        Column::Right(localized("tokens", "词元")),
+        Column::Right(localized("points", "压缩点")),
+        Column::Right(localized("probes", "问题")),
+        Column::Right(localized("calls", "调用")),
+        Column::Right(localized("files", "文件")),
         Column::Right("KB"),
-        Column::Left(word("languages", "语言")),
+        Column::Left(localized("languages", "语言")),
     ];
     let rows = pipeline.fixtures.iter().map(|loaded| {
         let FixtureStats { messages, tokens: Tokens(tokens), tools, files, languages, .. } =

@@ -15,7 +15,7 @@ use crate::evaluation::{ComparedSets, compare_sides, comparison_page, text_edits
 use crate::report::{headline, junit};
 use crate::results::{Comparison, ComparisonScope, Headline, summarize};
 use base::files::{write_private, write_whole};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ pub(crate) fn run(common: &Common, args: &CompareArgs, console: &Console) -> Res
     let ComparedSets { sets: [(_, judged), _], comparison, unrecorded } = &compared;
     if let Some(error) = unrecorded {
         let text = say!("this comparison is not counted: {error}", "本次比较未计入：{error}");
-        console.warn(word("ledger of tries:", "尝试记录："), text);
+        console.warn(localized("ledger of tries:", "尝试记录："), text);
     }
     let mut summary = summarize(judged, Some(comparison.clone()));
     // Where a side names a method, only this one is wanted.

@@ -14,7 +14,7 @@ use crate::cli::project::folder;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::{Adapter, PIPELINE_FILE, declares_method, in_language, list, starter_files, with_selftest_seed};
 use base::files::{FileError, read_text, write_whole};
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 use base::text::shell_word;
 
@@ -100,7 +100,7 @@ fn print_next(args: &InitArgs, next: &str, import: &str, console: &Console) {
     if !args.empty {
         console.print(&say!("\nRun it offline: {}", "\n离线运行：{}", console.paint(TextStyle::Hint, next)));
     }
-    let then = if args.empty { word("\nImport", "\n导入") } else { word("Then import", "然后导入") };
+    let then = if args.empty { localized("\nImport", "\n导入") } else { localized("Then import", "然后导入") };
     console.print(&say!(
         "{then} your own sessions: {}",
         "{then}自己的会话：{}",
@@ -118,7 +118,7 @@ fn random_seed() -> u64 {
 fn refuse_taken(root: &Path) -> Result<(), Failure> {
     if root.exists() && !root.is_dir() {
         return Err(Failure::input(say!("{} is not a folder", "{} 不是文件夹", shown(root)))
-            .hinted(word("name a folder, or leave the argument out", "请指定文件夹，或省略该参数")));
+            .hinted(localized("name a folder, or leave the argument out", "请指定文件夹，或省略该参数")));
     }
     let mut taken: Vec<&str> = starter_files().iter().map(|(path, _)| *path).collect();
     // A dangling link counts too, so its target is not checked.
@@ -129,7 +129,7 @@ fn refuse_taken(root: &Path) -> Result<(), Failure> {
     let message =
         say!("{} already contains {}; nothing was written", "{} 中已有 {}；没有写入任何内容", shown(root), list(taken));
     Err(Failure::input(message)
-        .hinted(word("choose another folder: compeval init DIR", "请选择其他文件夹：compeval init DIR")))
+        .hinted(localized("choose another folder: compeval init DIR", "请选择其他文件夹：compeval init DIR")))
 }
 
 /// Removes the files already written: half a project is worse than none.
@@ -190,7 +190,9 @@ fn add_compressor(root: &Path, adapter: Adapter) -> Result<Vec<String>, Failure>
             "{}：已有方法 `{adapter}`；没有写入任何内容",
             shown(&pipeline)
         );
-        return Err(Failure::input(message).hinted(word("rename that method, or use it", "请给该方法改名，或直接使用")));
+        return Err(
+            Failure::input(message).hinted(localized("rename that method, or use it", "请给该方法改名，或直接使用"))
+        );
     }
     let files = missing_files(root, adapter)?;
     let mut written: Vec<PathBuf> = Vec::new();
@@ -217,7 +219,7 @@ fn missing_files(root: &Path, adapter: Adapter) -> Result<Vec<(String, String)>,
                 shown(&place)
             );
             return Err(
-                Failure::input(message).hinted(word("move it away, or use it as it is", "请移走它，或照原样使用"))
+                Failure::input(message).hinted(localized("move it away, or use it as it is", "请移走它，或照原样使用"))
             );
         }
     }

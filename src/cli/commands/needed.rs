@@ -7,7 +7,7 @@ use crate::cli::format::{Noun, cost, count, or_dash};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::measure::{NeedState, RecallCaveat};
 use crate::results::{ContextReference, ContextRow};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shell_word;
 use base::units::Usd;
@@ -24,8 +24,8 @@ pub(crate) fn print_contexts(contexts: &[ContextRow], label: &str, command: &str
             let known = several.iter().filter_map(|row| Some((row, recall_of(row)?)));
             let worst = known.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(worst, _)| worst);
             let why = match worst {
-                Some(_) => word("the lowest recall of these", "其中召回最低"),
-                None => word("says why there is no recall", "说明为何没有召回"),
+                Some(_) => localized("the lowest recall of these", "其中召回最低"),
+                None => localized("says why there is no recall", "说明为何没有召回"),
             };
             if let Some(row) = worst.or(several.first()) {
                 let [fixture, method] = [&row.fixture, &row.method].map(|name| shell_word(name));
@@ -44,12 +44,12 @@ fn recall_of(row: &ContextRow) -> Option<f64> {
 
 fn table(contexts: &[ContextRow], console: &Console) -> String {
     let columns = [
-        Column::Left(word("method", "方法")),
-        Column::Right(word("point", "压缩点")),
-        Column::Right(word("run", "运行")),
-        Column::Right(word("needed later", "后续所需")),
-        Column::Right(word("newest text", "最新文本")),
-        Column::Right(word("tokens", "词元")),
+        Column::Left(localized("method", "方法")),
+        Column::Right(localized("point", "压缩点")),
+        Column::Right(localized("run", "运行")),
+        Column::Right(localized("needed later", "后续所需")),
+        Column::Right(localized("newest text", "最新文本")),
+        Column::Right(localized("tokens", "词元")),
     ];
     let rows = contexts.iter().map(|row| {
         vec![
@@ -69,7 +69,7 @@ fn context_page(row: &ContextRow, label: &str, console: &Console) -> String {
     let place =
         say!("{fixture} · point {point} · {method} · run {run}", "{fixture} · 压缩点 {point} · {method} · 第 {run} 次");
     let tokens = row.tokens.map_or_else(
-        || word("an unknown number of tokens", "未知数量的词元").to_owned(),
+        || localized("an unknown number of tokens", "未知数量的词元").to_owned(),
         |tokens| count(tokens, Noun::Token),
     );
     let took = row.seconds.map(|seconds| format!(" · {seconds:.1} s")).unwrap_or_default();
@@ -95,7 +95,7 @@ pub(crate) fn needed_of_cell(row: &ContextRow, console: &Console) -> String {
 }
 
 fn needed_section(row: &ContextRow, most: usize, console: &Console) -> String {
-    let heading = console.paint(TextStyle::Strong, word("Needed later", "后续所需"));
+    let heading = console.paint(TextStyle::Strong, localized("Needed later", "后续所需"));
     let Some(needed) = &row.needed else {
         return say!(
             "\n{heading}\n  (nothing: the session ends at this point, or uses nothing from before it)\n",
@@ -105,7 +105,9 @@ fn needed_section(row: &ContextRow, most: usize, console: &Console) -> String {
     let summary = &needed.own;
     let recall = match summary.recall {
         Some(recall) => say!("recall {recall:.2}", "召回 {recall:.2}"),
-        None => word("no recall: under three messages need something", "无召回：用到内容的消息不足三条").to_owned(),
+        None => {
+            localized("no recall: under three messages need something", "无召回：用到内容的消息不足三条").to_owned()
+        }
     };
     let mut text = format!(
         "\n{heading}  {}\n",
@@ -129,9 +131,9 @@ fn needed_section(row: &ContextRow, most: usize, console: &Console) -> String {
         "{}",
         say!("  {} carried, {} fetched again", "  {} 沿用，{} 重新取得", summary.carried, summary.fetched_again)
     );
-    list(&mut text, &console.paint(TextStyle::Bad, word("lost", "丢失")), &lost, most);
+    list(&mut text, &console.paint(TextStyle::Bad, localized("lost", "丢失")), &lost, most);
     if most == usize::MAX {
-        list(&mut text, &console.paint(TextStyle::Good, word("kept", "保留")), &kept, most);
+        list(&mut text, &console.paint(TextStyle::Good, localized("kept", "保留")), &kept, most);
     }
     text
 }
@@ -144,7 +146,7 @@ fn list(text: &mut String, heading: &str, references: &[&ContextReference], most
     for reference in references.iter().take(most) {
         let how = match reference.state {
             NeedState::Carried => "",
-            NeedState::FetchedAgain => word(", fetched again", "，重新取得"),
+            NeedState::FetchedAgain => localized(", fetched again", "，重新取得"),
         };
         let turns = count(reference.distance, Noun::Turn);
         let _ = writeln!(
@@ -169,21 +171,22 @@ fn list(text: &mut String, heading: &str, references: &[&ContextReference], most
 fn caveat_words(caveat: RecallCaveat) -> &'static str {
     match caveat {
         RecallCaveat::Short => {
-            word("there are fewer than 20,000 tokens before the point", "压缩点之前不足 20,000 词元")
+            localized("there are fewer than 20,000 tokens before the point", "压缩点之前不足 20,000 词元")
         }
-        RecallCaveat::AfterCompaction => word(
+        RecallCaveat::AfterCompaction => localized(
             "the session after the point was written from a compacted context",
             "压缩点之后的会话由压缩过的上下文写成",
         ),
-        RecallCaveat::Cut => word(
+        RecallCaveat::Cut => localized(
             "tool results were cut before references were recorded; import the log again",
             "工具结果在记录引用之前已被截断；请重新导入日志",
         ),
-        RecallCaveat::FewMessages => {
-            word("under three messages behind the point use anything from before it", "之后用到此前内容的消息不足三条")
-        }
+        RecallCaveat::FewMessages => localized(
+            "under three messages behind the point use anything from before it",
+            "之后用到此前内容的消息不足三条",
+        ),
         RecallCaveat::NothingNeeded => {
-            word("nothing behind the point uses anything from before it", "之后没有用到此前内容")
+            localized("nothing behind the point uses anything from before it", "之后没有用到此前内容")
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::cli::format::{display_width, left, money};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{runtime, stage_models};
 use crate::pipeline::Pipeline;
-use base::locale::word;
+use base::locale::localized;
 use base::message::Role;
 use base::say;
 use base::units::{Tokens, Usd};
@@ -103,7 +103,8 @@ fn smallest_call(model: &ModelUse) -> Call {
 /// A line for each model.
 pub(super) fn print(pings: &[Ping], console: &Console) {
     if pings.is_empty() {
-        return console.note(word("No model to ask: the built-in rules answer.", "没有可询问的模型：由内置规则作答。"));
+        return console
+            .note(localized("No model to ask: the built-in rules answer.", "没有可询问的模型：由内置规则作答。"));
     }
     let width = pings.iter().map(|ping| display_width(&ping.model)).max().unwrap_or(0);
     for ping in pings {
@@ -124,14 +125,17 @@ impl Ping {
         let Ping { ok, seconds, usd, message, .. } = self;
         match ok {
             true => {
-                let price =
-                    if usd.is_some() { money(*usd) } else { word("its price is unknown", "价格未知").to_owned() };
+                let price = if usd.is_some() {
+                    money(*usd)
+                } else {
+                    localized("its price is unknown", "价格未知").to_owned()
+                };
                 let time = seconds.map(|seconds| say!("{seconds:.1} s, ", "{seconds:.1} 秒，")).unwrap_or_default();
-                format!("{}  {time}{price}", console.paint(TextStyle::Good, word("ok", "正常")))
+                format!("{}  {time}{price}", console.paint(TextStyle::Good, localized("ok", "正常")))
             }
             false => {
-                let why = message.as_deref().unwrap_or(word("no reply", "没有回复"));
-                format!("{}  {why}", console.paint(TextStyle::Bad, word("failed", "失败")))
+                let why = message.as_deref().unwrap_or(localized("no reply", "没有回复"));
+                format!("{}  {why}", console.paint(TextStyle::Bad, localized("failed", "失败")))
             }
         }
     }

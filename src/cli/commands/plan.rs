@@ -25,7 +25,7 @@ use crate::plan::{
     WorstCase, forecast,
 };
 use crate::results::{Design, DesignChange, FalseFactCheck, Label, ResultsFolder, unfinished_refresh};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shell_word;
 
@@ -151,7 +151,7 @@ pub(crate) fn print(plan: &ProjectPlan, all: bool, console: &Console) {
 }
 
 fn print_note(text: &str, console: &Console) {
-    console.note(&console.labelled_prose(TextStyle::Hint, word("note:", "说明："), text));
+    console.note(&console.labelled_prose(TextStyle::Hint, localized("note:", "说明："), text));
 }
 
 /// The note on requests that check the judges on answers of the run.
@@ -218,7 +218,7 @@ pub(crate) fn plan_project(
     let remote = if *offline { None } else { remote.connect_for_plan(&pipeline.remote, console)? };
     let forecast = forecast_project(&pipeline, select, part.as_ref(), remote.as_ref(), &trusted)?;
     if let Some(remote) = &remote {
-        remote.take_warnings().into_iter().for_each(|warning| console.warn(word("remote:", "远程："), warning));
+        remote.take_warnings().into_iter().for_each(|warning| console.warn(localized("remote:", "远程："), warning));
     }
     let asked = remote.is_some_and(|remote| remote.is_answering());
     let (json, line) = (part.as_ref().map(PartJson::new), part.as_ref().map(part_line));
@@ -254,7 +254,7 @@ fn note_label(pipeline: &Pipeline, label: &Label, console: &Console) {
     } else {
         return;
     };
-    console.note(&console.labelled(TextStyle::Warning, word("label:", "标签："), obstacle));
+    console.note(&console.labelled(TextStyle::Warning, localized("label:", "标签："), obstacle));
 }
 
 /// The forecast from the cache of the project; a part looks into its own first.
@@ -339,16 +339,17 @@ fn render(forecast: &Forecast, all: bool, console: &Console) -> String {
 /// The command that runs what was planned.
 fn next_line(forecast: &Forecast, console: &Console) -> String {
     let typed = CommandLine::current().without("dry_run");
-    let note = if forecast.is_pending() { "" } else { word("   (everything is cached)", "   （全部已缓存）") };
+    let note =
+        if forecast.is_pending() { "" } else { localized("   (everything is cached)", "   （全部已缓存）") };
     let next = format!("{}{note}", typed.command("run"));
-    console.labelled(TextStyle::Hint, word("next:", "下一步："), next)
+    console.labelled(TextStyle::Hint, localized("next:", "下一步："), next)
 }
 
 /// Each group of stale actions with its reason and changes.
 fn reasons(forecast: &Forecast, console: &Console) -> Vec<String> {
     let mut lines = Vec::new();
     if !forecast.reasons.is_empty() {
-        lines.push(format!("\n{}", console.paint(TextStyle::Strong, word("Why", "原因"))));
+        lines.push(format!("\n{}", console.paint(TextStyle::Strong, localized("Why", "原因"))));
     }
     for group in &forecast.reasons {
         let method = group.method.as_deref().map(|method| format!(" · {method}")).unwrap_or_default();
@@ -393,18 +394,18 @@ fn main_reasons(groups: &[ReasonGroup], console: &Console) -> Option<String> {
     });
     let reasons: Vec<String> = reasons.collect();
     (!reasons.is_empty())
-        .then(|| console.labelled(TextStyle::Strong, word("why:", "原因："), reasons.join(word("; ", "；"))))
+        .then(|| console.labelled(TextStyle::Strong, localized("why:", "原因："), reasons.join(localized("; ", "；"))))
 }
 
 fn stage_table(forecast: &Forecast, console: &Console) -> String {
     let headings = [
-        word("cells", "单元"),
-        word("actions", "动作"),
-        word("cached", "已缓存"),
-        word("stale", "过期"),
-        word("blocked", "阻塞"),
+        localized("cells", "单元"),
+        localized("actions", "动作"),
+        localized("cached", "已缓存"),
+        localized("stale", "过期"),
+        localized("blocked", "阻塞"),
     ];
-    let head = left(word("stage", "阶段"), 10) + &headings.map(|heading| right(heading, 9)).concat();
+    let head = left(localized("stage", "阶段"), 10) + &headings.map(|heading| right(heading, 9)).concat();
     let mut lines = vec![console.paint(TextStyle::Strong, &head)];
     for stage in StageName::OF_RUN {
         let Some(counts) = forecast.stages.get(&stage) else { continue };
@@ -456,7 +457,7 @@ fn is_batched(model: &ModelUse) -> bool {
 fn batches_line(plan: &ProjectPlan) -> Option<String> {
     let rounds = match plan.batch_rounds {
         0 => return None,
-        1 => word("one round, which takes a day at most", "一轮，至多一天").to_owned(),
+        1 => localized("one round, which takes a day at most", "一轮，至多一天").to_owned(),
         rounds => {
             say!("up to {rounds} rounds one after another, a day each at most", "先后至多 {rounds} 轮，每轮至多一天")
         }
@@ -496,7 +497,7 @@ const MEANINGFUL_BOUND: f64 = 20.0;
 fn estimate_line(forecast: &Forecast) -> Option<String> {
     let estimate = &forecast.estimate;
     if estimate.requests == 0 {
-        return forecast.is_pending().then(|| word("No requests.", "没有请求。").to_owned());
+        return forecast.is_pending().then(|| localized("No requests.", "没有请求。").to_owned());
     }
     let range = estimate.usd_low.zip(estimate.usd_high).filter(|(_, high)| high.0 > 0.0);
     let range = range.map(|(low, high)| say!("likely {} to {}", "很可能 {} 至 {}", cost(Some(low)), cost(Some(high))));
@@ -504,7 +505,7 @@ fn estimate_line(forecast: &Forecast) -> Option<String> {
         estimate.usd_worst.filter(|worst| estimate.usd.is_none_or(|usd| worst.0 < MEANINGFUL_BOUND * usd.0.max(0.01)));
     let most = most.map(|worst| say!("at most {}", "至多 {}", cost(Some(worst))));
     let bounds: Vec<String> = range.into_iter().chain(most).collect();
-    let bounds = bounds.join(word(", ", "，"));
+    let bounds = bounds.join(localized(", ", "，"));
     let bounds = if bounds.is_empty() { bounds } else { say!(" ({bounds})", "（{bounds}）") };
     Some(say!(
         "About {}, {:.0}k tokens in, {:.0}k out, {}{}, {}{}.",
@@ -546,7 +547,7 @@ fn worst_words(worst: &WorstCase) -> String {
             "每个评分因回复无效需 {replies} 次调用，"
         ),
     };
-    let and = if attempts.is_empty() && replies.is_empty() { "" } else { word("and ", "且") };
+    let and = if attempts.is_empty() && replies.is_empty() { "" } else { localized("and ", "且") };
     let calls = format!("{attempts}{replies}{and}");
     if worst.unlimited.is_empty() {
         return say!("{calls}every reply reaches its max_output_tokens.", "{calls}每条回复都达到 max_output_tokens。");

@@ -10,7 +10,7 @@ use crate::cli::project::{ProjectOptions, open_project};
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::pipeline::Pipeline;
 use crate::results::{ResultSet, difference_variances, mean_call_costs, newest};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Usd;
 use stats::{CallCosts, DesignFactor, DifferenceVariances, MarginalGain, SampleSizes};
@@ -69,7 +69,7 @@ pub(crate) fn run(common: &Common, select: &SelectArgs, console: &Console) -> Re
                     "最小可检出变化：{smallest:.2} 分，有 80% 的机会得出结论；区间为 ±{width:.2}。"
                 )
             }
-            None => word("A verdict needs three fixtures.", "下结论需要三个样本。").to_owned(),
+            None => localized("A verdict needs three fixtures.", "下结论需要三个样本。").to_owned(),
         });
         console.print(&say!("Noise: {}.", "噪声：{}。", basis.words));
         if !bought.is_empty() {
@@ -98,7 +98,7 @@ fn estimate_basis(pipeline: &Pipeline) -> EstimateBasis {
     let set = newest(&pipeline.results).ok().and_then(|newest| ResultSet::read(&newest.folder).ok());
     let found = set.as_ref().and_then(|set| Some((set, difference_variances(set)?)));
     let Some((set, (variances, pairs))) = found else {
-        let words = word(
+        let words = localized(
             "usual variances are assumed until results of two methods on four fixtures say more",
             "在有两个方法、四个样本的结果之前，采用通常的方差",
         )
@@ -106,7 +106,7 @@ fn estimate_basis(pipeline: &Pipeline) -> EstimateBasis {
         return EstimateBasis { variances: USUAL, costs: None, words };
     };
     let stand_in = if set.design().is_lexical() {
-        word(", of the stand-in: not what a model varies by", "，出自替身，并非模型的波动")
+        localized(", of the stand-in: not what a model varies by", "，出自替身，并非模型的波动")
     } else {
         ""
     };
@@ -120,13 +120,13 @@ fn estimate_basis(pipeline: &Pipeline) -> EstimateBasis {
 }
 
 fn table(bought: &[MarginalGain], is_priced: bool, console: &Console) -> String {
-    let unit = if is_priced { word("cost", "费用") } else { word("requests", "请求") };
+    let unit = if is_priced { localized("cost", "费用") } else { localized("requests", "请求") };
     let columns = [
-        Column::Left(word("one more", "增加一个")),
-        Column::Right(word("interval", "区间")),
-        Column::Right(word("gain", "增益")),
+        Column::Left(localized("one more", "增加一个")),
+        Column::Right(localized("interval", "区间")),
+        Column::Right(localized("gain", "增益")),
         Column::Right(unit),
-        Column::Right(word("gain per 100", "每 100 的增益")),
+        Column::Right(localized("gain per 100", "每 100 的增益")),
     ];
     let rows = bought.iter().map(|purchase| {
         let each = purchase.gain_per_cost().map_or("–".to_owned(), |gain| format!("{:.3}", 100.0 * gain));
@@ -138,8 +138,8 @@ fn table(bought: &[MarginalGain], is_priced: bool, console: &Console) -> String 
 
 fn name(purchase: &MarginalGain) -> String {
     match purchase.what {
-        DesignFactor::Fixture => word("fixture *", "样本 *").to_owned(),
-        DesignFactor::Probe => word("probe per fixture *", "每样本问题 *").to_owned(),
+        DesignFactor::Fixture => localized("fixture *", "样本 *").to_owned(),
+        DesignFactor::Probe => localized("probe per fixture *", "每样本问题 *").to_owned(),
         DesignFactor::Runs => say!("runs: {}", "运行：{}", purchase.with.runs),
         DesignFactor::Answer => say!("answers per run: {}", "每次运行的回答：{}", purchase.with.answers),
         DesignFactor::Judgement => say!("judgements per answer: {}", "每个回答的评分：{}", purchase.with.judgements),
@@ -149,13 +149,14 @@ fn name(purchase: &MarginalGain) -> String {
 fn advice(variances: &DifferenceVariances, design: &SampleSizes, bought: &[MarginalGain]) -> Vec<String> {
     let mut lines = Vec::new();
     if !bought.is_empty() {
-        lines.push(word("* and the work of writing it", "* 另加编写的工作").to_owned());
+        lines.push(localized("* and the work of writing it", "* 另加编写的工作").to_owned());
     }
     let of_runs =
         bought.iter().filter(|purchase| !matches!(purchase.what, DesignFactor::Fixture | DesignFactor::Probe));
     if !bought.is_empty() && of_runs.clone().all(|purchase| purchase.gain < WORTHWHILE) {
         lines.push(
-            word("More repetitions will not help; more fixtures will.", "增加重复没有帮助，增加样本才有。").to_owned(),
+            localized("More repetitions will not help; more fixtures will.", "增加重复没有帮助，增加样本才有。")
+                .to_owned(),
         );
     }
     let wide = SampleSizes { fixtures: design.fixtures * design.runs as usize, runs: 1, ..*design };

@@ -20,7 +20,7 @@ use crate::report::{csv_header, csv_line, junit, reference_table};
 use crate::results::{Label, ResultsFolder, SetError, find_results, labels, lock_reports, names};
 use base::clock::moment;
 use base::files::write_whole;
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 use base::text::shell_word;
 
@@ -89,14 +89,14 @@ pub(crate) fn run(common: &Common, args: &ReportArgs, console: &Console) -> Resu
     for name in [names::MARKDOWN, names::HTML] {
         console.inform(&format!(
             "{} {}",
-            console.paint(TextStyle::Dim, word("wrote", "已写入")),
+            console.paint(TextStyle::Dim, localized("wrote", "已写入")),
             folder.file(name).display()
         ));
     }
     let Some(refusal) = published.refused else { return Ok(Exit::Done) };
     if let Some(baseline) = &published.manifest.compared_to {
         let text = say!("the files have no comparison with `{baseline}`", "写出的文件中没有与 `{baseline}` 的比较");
-        console.warn(word("not compared:", "未比较："), text);
+        console.warn(localized("not compared:", "未比较："), text);
     }
     Err(refusal.into())
 }
@@ -123,7 +123,7 @@ fn open(common: &Common, label: Option<&str>, console: &Console) -> Result<Exit,
     let page = shown.display().to_string();
     console.report(&OpenJson { page: page.clone(), opened }, || console.print(&page));
     if !opened {
-        console.note(word(
+        console.note(localized(
             "There is no browser here: open this file in yours.",
             "此处没有浏览器：请在您的浏览器中打开该文件。",
         ));

@@ -21,7 +21,7 @@ use crate::pipeline::{Matrix, Pipeline};
 use crate::plan::Preparer;
 use crate::probe::Probe;
 use crate::results::Row;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use lexical::facts::{Fact, FactFinder};
 use store::cache::{CacheSnapshot, Lookup};
@@ -81,7 +81,7 @@ fn context(snapshot: &CacheSnapshot, pipeline: Option<&Pipeline>, selected: &Sel
         .ok_or_else(|| say!("the entry {} is no longer in the cache", "条目 {} 已不在缓存中", key.0.short()))?;
     let body = snapshot.body(&record).map_err(|damage| damage.to_string())?;
     if let Some(read) = pipeline.and_then(|pipeline| as_read(pipeline, selected, record.body_format(), &body)) {
-        return read.ok_or_else(|| word("only its provider can read it", "只有其服务商能读取").to_owned());
+        return read.ok_or_else(|| localized("only its provider can read it", "只有其服务商能读取").to_owned());
     }
     let meta = snapshot.meta(&record).map_err(|damage| damage.to_string())?;
     Ok(output_of(&record, &meta, &body).text())
@@ -106,12 +106,12 @@ impl Page<'_> {
     fn text(&self, context: Result<&str, &String>) -> String {
         let row = &self.selected.row;
         let mut text = self.head();
-        self.section(&mut text, word("Question", "问题"), "");
+        self.section(&mut text, localized("Question", "问题"), "");
         self.body(&mut text, &row.question);
         self.facts(&mut text);
-        self.section(&mut text, word("Context", "上下文"), &self.size());
+        self.section(&mut text, localized("Context", "上下文"), &self.size());
         match context {
-            Ok("") => self.note(&mut text, word("empty", "空")),
+            Ok("") => self.note(&mut text, localized("empty", "空")),
             Ok(context) => self.body(&mut text, &self.marked(context)),
             Err(why) => self.note(&mut text, &say!("not available: {why}", "不可用：{why}")),
         }
@@ -119,7 +119,7 @@ impl Page<'_> {
             text.push_str(&needed_of_cell(context, self.console));
         }
         self.searches(&mut text);
-        self.section(&mut text, word("Answer", "回答"), &say!("by {}", "出自 {}", row.answerer));
+        self.section(&mut text, localized("Answer", "回答"), &say!("by {}", "出自 {}", row.answerer));
         self.body(&mut text, &self.marked(&row.answer));
         self.answer_notes(&mut text);
         self.grades(&mut text);
@@ -164,7 +164,7 @@ impl Page<'_> {
         let (label, rules) = (
             &manifest.label,
             if manifest.design.is_lexical() {
-                word(" · built-in rules, no model", " · 内置规则，未用模型")
+                localized(" · built-in rules, no model", " · 内置规则，未用模型")
             } else {
                 ""
             },
@@ -193,21 +193,21 @@ impl Page<'_> {
                 percent(row.compression_ratio),
                 percent(row.fact_survival)
             ),
-            _ => word("size unknown", "大小未知").to_owned(),
+            _ => localized("size unknown", "大小未知").to_owned(),
         }
     }
 
     fn facts(&self, text: &mut String) {
         let row = &self.selected.row;
-        self.section(text, word("Expected facts", "预期事实"), "");
+        self.section(text, localized("Expected facts", "预期事实"), "");
         if row.facts.is_empty() {
             let why = if row.fabricated.is_some() {
-                word(
+                localized(
                     "none: the transcript does not contain the answer, and a correct answer says so",
                     "无：会话记录中没有答案，正确的回答应如实说明",
                 )
             } else {
-                word("none: the bank names no facts of the answer", "无：题库没有给出答案的事实")
+                localized("none: the bank names no facts of the answer", "无：题库没有给出答案的事实")
             };
             self.note(text, why);
         }
@@ -250,13 +250,16 @@ impl Page<'_> {
     fn searches(&self, text: &mut String) {
         let Some(open) = &self.selected.row.open_book else { return };
         for (number, search) in (1..).zip(&open.searches) {
-            let query =
-                if search.query.is_empty() { word("(asked for wrongly)", "（请求有误）") } else { &search.query };
+            let query = if search.query.is_empty() {
+                localized("(asked for wrongly)", "（请求有误）")
+            } else {
+                &search.query
+            };
             self.section(text, &say!("Search {number}", "第 {number} 次检索"), query);
             self.body(text, &self.marked(&search.returned));
         }
         if open.searches.is_empty() {
-            self.section(text, word("Searches", "检索"), word("none", "无"));
+            self.section(text, localized("Searches", "检索"), localized("none", "无"));
         }
     }
 
@@ -282,22 +285,22 @@ impl Page<'_> {
         let row = &self.selected.row;
         let mut notes: Vec<(&str, String)> = Vec::new();
         if row.truncated {
-            let why = word("the token limit cut the answer off", "回答被词元上限截断");
-            notes.push((word("truncated:", "截断："), why.to_owned()));
+            let why = localized("the token limit cut the answer off", "回答被词元上限截断");
+            notes.push((localized("truncated:", "截断："), why.to_owned()));
         }
         if !row.stale_facts.is_empty() {
-            let heading = word("superseded, but stated as current:", "已被取代却当作现状：");
+            let heading = localized("superseded, but stated as current:", "已被取代却当作现状：");
             notes.push((heading, row.stale_facts.join(", ")));
         }
         if !row.invented.is_empty() {
-            notes.push((word("not in the transcript:", "会话记录中没有："), row.invented.join(", ")));
+            notes.push((localized("not in the transcript:", "会话记录中没有："), row.invented.join(", ")));
         }
         if row.fabricated == Some(true) {
-            let why = word(
+            let why = localized(
                 "the transcript does not contain this, and the answer asserts it",
                 "会话记录中没有此内容，而回答断言了它",
             );
-            notes.push((word("fabricated:", "编造："), why.to_owned()));
+            notes.push((localized("fabricated:", "编造："), why.to_owned()));
         }
         for (what, names) in notes {
             let _ = writeln!(text, "  {} {names}", self.paint(TextStyle::Bad, what));
@@ -306,7 +309,7 @@ impl Page<'_> {
 
     fn grades(&self, text: &mut String) {
         let row = &self.selected.row;
-        self.section(text, word("Grades", "评分"), &say!("by {}, from 0 to 5", "评审 {}，0 至 5", row.judge));
+        self.section(text, localized("Grades", "评分"), &say!("by {}, from 0 to 5", "评审 {}，0 至 5", row.judge));
         let options = textwrap::Options::new(self.console.width()).initial_indent("      ").subsequent_indent("      ");
         let criteria = &self.selected.manifest.design.rubric.criteria;
         for (dimension, score) in &row.dimensions {
@@ -336,7 +339,7 @@ impl Page<'_> {
         let row = &self.selected.row;
         if let Some(tokens) = row.fetch_tokens.filter(|tokens| *tokens > 0) {
             let unguided = if row.refetch_unguided {
-                word(": nothing in the context says where they were", "：上下文没有说明它们在何处")
+                localized(": nothing in the context says where they were", "：上下文没有说明它们在何处")
             } else {
                 ""
             };
@@ -360,15 +363,15 @@ impl Page<'_> {
                 say!("run {}{by} {score}", "第 {} 次{by} {score}", other.run)
             });
             let others: Vec<String> = others.collect();
-            let label = word("other grades:", "其他评分：");
-            let others = self.console.labelled(TextStyle::Dim, label, others.join(word(", ", "，")));
+            let label = localized("other grades:", "其他评分：");
+            let others = self.console.labelled(TextStyle::Dim, label, others.join(localized(", ", "，")));
             let _ = writeln!(text, "\n{others}");
         }
         let keys = [("compress", row.keys.compress), ("answer", row.keys.answer), ("judge", row.keys.judge)];
         let keys: Vec<String> = keys.iter().map(|(stage, key)| format!("{stage} {}", key.0.short())).collect();
         let _ = writeln!(text, "\n{}", self.paint(TextStyle::Dim, &say!("keys: {}", "键：{}", keys.join(", "))));
         let next = command_for(CommandLine::current(), "why", [&row.fixture, &row.method, &row.probe], row.run);
-        let _ = writeln!(text, "{}", self.console.labelled(TextStyle::Hint, word("next:", "下一步："), next));
+        let _ = writeln!(text, "{}", self.console.labelled(TextStyle::Hint, localized("next:", "下一步："), next));
     }
 }
 
@@ -376,26 +379,28 @@ impl Page<'_> {
 fn fate(fact: &FactOutcome) -> (&'static str, TextStyle, &'static str) {
     let found = fact.is_found_by_search();
     match fact.class {
-        Some(FactClass::Answered) => ("✓", TextStyle::Good, word("answered from the context", "依据上下文作答")),
+        Some(FactClass::Answered) => ("✓", TextStyle::Good, localized("answered from the context", "依据上下文作答")),
         Some(FactClass::Missed) => {
-            ("✗", TextStyle::Warning, word("in the context, missed by the answerer", "在上下文中，作答模型遗漏"))
+            ("✗", TextStyle::Warning, localized("in the context, missed by the answerer", "在上下文中，作答模型遗漏"))
         }
         Some(FactClass::Lost) if found => (
             "✗",
             TextStyle::Warning,
-            word(
+            localized(
                 "lost in compression; found by searching, missed by the answerer",
                 "压缩中丢失；检索已找到，作答模型遗漏",
             ),
         ),
-        Some(FactClass::Lost) => ("✗", TextStyle::Bad, word("lost in compression", "压缩中丢失")),
+        Some(FactClass::Lost) => ("✗", TextStyle::Bad, localized("lost in compression", "压缩中丢失")),
         Some(FactClass::AnsweredElsewhere) if found => {
-            ("✓", TextStyle::Good, word("lost in compression; found by searching", "压缩中丢失；经检索找到"))
+            ("✓", TextStyle::Good, localized("lost in compression; found by searching", "压缩中丢失；经检索找到"))
         }
-        Some(FactClass::AnsweredElsewhere) => {
-            ("✓", TextStyle::Warning, word("answered, but not literally in the context", "答出，但上下文中没有原文"))
-        }
-        None if fact.answered => ("✓", TextStyle::Good, word("answered", "已答出")),
-        None => ("✗", TextStyle::Bad, word("not answered", "未答出")),
+        Some(FactClass::AnsweredElsewhere) => (
+            "✓",
+            TextStyle::Warning,
+            localized("answered, but not literally in the context", "答出，但上下文中没有原文"),
+        ),
+        None if fact.answered => ("✓", TextStyle::Good, localized("answered", "已答出")),
+        None => ("✗", TextStyle::Bad, localized("not answered", "未答出")),
     }
 }

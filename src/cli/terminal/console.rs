@@ -12,7 +12,7 @@ use super::controls::{escape_json, own_color, visible};
 use crate::cli::args::{ColorChoice, Common};
 use crate::cli::command_line::with_project_flags;
 use crate::report::{StyledText, TextStyle, wrap_lines};
-use base::locale::word;
+use base::locale::localized;
 use base::redaction::redact_bytes;
 use base::say;
 
@@ -160,7 +160,7 @@ impl Console {
 
     /// The command to type next, on standard error; dropped by `--quiet`.
     pub(crate) fn next(&self, command: impl fmt::Display) {
-        self.note(&self.labelled(TextStyle::Hint, word("next:", "下一步："), command));
+        self.note(&self.labelled(TextStyle::Hint, localized("next:", "下一步："), command));
     }
 
     /// A warning after a word, on standard error.

@@ -15,7 +15,7 @@ use crate::action::StageName;
 use crate::evaluation::ProgressSnapshot;
 use crate::report::TextStyle;
 use crate::scheduler::{BudgetLimits, RunEvent, StopRequest, TrippedBreaker};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// The progress display of a run.
@@ -84,7 +84,7 @@ impl Progress {
                 "no more calls to {target}, every further call would fail the same way: {reason}",
                 "不再调用 {target}，后续调用都会同样失败：{reason}"
             );
-            self.say(&self.console.labelled(TextStyle::Warning, word("stopped:", "已停止："), text));
+            self.say(&self.console.labelled(TextStyle::Warning, localized("stopped:", "已停止："), text));
         }
     }
 

@@ -14,7 +14,7 @@ use crate::cli::format::{Noun, amount, cost, count, duration, money, short, shor
 use crate::evaluation::ProgressSnapshot;
 use crate::pipeline::MatrixCounts;
 use crate::scheduler::{BudgetLimits, RunEvent, StopRequest};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Usd;
 use models::{ProviderName, ProviderStatus, WaitReason};
@@ -137,11 +137,11 @@ impl ProgressModel {
     pub(crate) fn stage_words(progress: &StageProgress, brief: bool) -> String {
         let (done, open) = if brief { (0, 0) } else { (progress.done, progress.open()) };
         let parts = [
-            (done, word("done", "完成")),
-            (progress.cached, word("cached", "已缓存")),
-            (progress.failed, word("failed", "失败")),
-            (progress.left_out, word("left out", "略过")),
-            (open, word("to do", "待办")),
+            (done, localized("done", "完成")),
+            (progress.cached, localized("cached", "已缓存")),
+            (progress.failed, localized("failed", "失败")),
+            (progress.left_out, localized("left out", "略过")),
+            (open, localized("to do", "待办")),
         ];
         counts_above_zero(&parts)
     }
@@ -191,9 +191,9 @@ impl ProgressModel {
 
     fn rate_words(&self, provider: &ProviderName, calls_per_second: f64, tokens_per_minute: f64) -> String {
         let (per, unit) = if calls_per_second < 0.5 {
-            (60.0, word("calls/min", "次/分"))
+            (60.0, localized("calls/min", "次/分"))
         } else {
-            (1.0, word("calls/s", "次/秒"))
+            (1.0, localized("calls/s", "次/秒"))
         };
         let rate = self.allowed(provider, |s| (s.requests_per_minute, s.account_requests_per_minute));
         let rate = rate.map(|rate| say!(" of {}", "/{}", amount(rate as f64 / 60.0 * per))).unwrap_or_default();
@@ -272,7 +272,7 @@ impl ProgressModel {
                 busy.map(|name| say!("replies of {name}, {calls} under way", "{name} 的回复（{calls}进行中）")),
             );
         }
-        (!waits.is_empty()).then(|| say!("waits for {}", "等待 {}", waits.join(word("; ", "；"))))
+        (!waits.is_empty()).then(|| say!("waits for {}", "等待 {}", waits.join(localized("; ", "；"))))
     }
 
     /// The first provider that is waited for, for this reason.
@@ -303,7 +303,7 @@ impl ProgressModel {
         Some(say!(
             "the budget: {} spent, {} set aside for what is under way, of {}",
             "预算：已用 {}，为进行中的预留 {}，共 {}",
-            spent.usd.map_or_else(|| word("an unknown amount", "未知金额").to_owned(), |usd| money(Some(usd))),
+            spent.usd.map_or_else(|| localized("an unknown amount", "未知金额").to_owned(), |usd| money(Some(usd))),
             money(Some(spent.reserved)),
             money(Some(limit))
         ))
@@ -322,8 +322,8 @@ impl ProgressModel {
     pub(crate) fn line(&self) -> String {
         let stages = self.stages.iter().map(|(stage, progress)| {
             let besides = counts_above_zero(&[
-                (progress.failed, word("failed", "失败")),
-                (progress.left_out, word("left out", "略过")),
+                (progress.failed, localized("failed", "失败")),
+                (progress.left_out, localized("left out", "略过")),
             ]);
             let besides = if besides.is_empty() { besides } else { say!(" ({besides})", "（{besides}）") };
             // What is left out was not done: a line that counted it would end as if nothing were missing.

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use crate::compress::fault::CompressFault;
 use crate::compress::truncate::pairs_hold;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use sessions::transcript::{Message, Role, ToolCall};
 
 fn shapes() -> &'static str {
-    word("messages in OpenAI's chat shape or in Anthropic's", "OpenAI 聊天格式或 Anthropic 格式的消息")
+    localized("messages in OpenAI's chat shape or in Anthropic's", "OpenAI 聊天格式或 Anthropic 格式的消息")
 }
 
 /// Keys of messages that say nothing about their content.
@@ -31,8 +31,8 @@ const REASONING_PARTS: &[&str] = &["thinking", "redacted_thinking", "reasoning"]
 pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
     let list = body.as_array().ok_or_else(|| {
         CompressFault::contract(
-            word("`messages` is no list", "`messages` 不是列表"),
-            word("a JSON array of messages", "消息的 JSON 数组"),
+            localized("`messages` is no list", "`messages` 不是列表"),
+            localized("a JSON array of messages", "消息的 JSON 数组"),
         )
     })?;
     let mut messages = Vec::with_capacity(list.len());
@@ -43,12 +43,12 @@ pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
         messages.extend(read);
     }
     if !pairs_hold(&messages) {
-        let expected = word(
+        let expected = localized(
             "every tool call directly followed by its results, and no result without its call",
             "每个工具调用之后紧接其结果，且没有无调用的结果",
         );
         return Err(CompressFault::contract(
-            word("a tool call is separated from its result", "工具调用与其结果分开了"),
+            localized("a tool call is separated from its result", "工具调用与其结果分开了"),
             expected,
         ));
     }
@@ -63,10 +63,10 @@ pub(super) fn read(body: &Value) -> Result<Vec<Message>, CompressFault> {
 /// # Errors
 /// An entry that is neither, or is empty.
 pub(super) fn read_archive(body: &Value) -> Result<Vec<Message>, CompressFault> {
-    let expected = word("[\"…\"], or messages", "[\"…\"] 或消息");
+    let expected = localized("[\"…\"], or messages", "[\"…\"] 或消息");
     let list = body
         .as_array()
-        .ok_or_else(|| CompressFault::contract(word("`archive` is no list", "`archive` 不是列表"), expected))?;
+        .ok_or_else(|| CompressFault::contract(localized("`archive` is no list", "`archive` 不是列表"), expected))?;
     let mut archive = Vec::with_capacity(list.len());
     for (index, entry) in list.iter().enumerate() {
         let read = archive_entry(entry).map_err(|found| {
@@ -84,7 +84,7 @@ fn archive_entry(entry: &Value) -> Result<Vec<Message>, String> {
         None => messages_of(entry)?,
     };
     if read.iter().all(|message| message.countable_text().trim().is_empty()) {
-        return Err(word("is empty", "为空").to_owned());
+        return Err(localized("is empty", "为空").to_owned());
     }
     Ok(read)
 }
@@ -100,7 +100,7 @@ fn is_known(key: &str) -> bool {
 /// The messages that one message of the program stands for: in Anthropic's shape, tool results are parts of a user's
 /// message.
 fn messages_of(value: &Value) -> Result<Vec<Message>, String> {
-    let object = value.as_object().ok_or(word("is no object", "不是对象"))?;
+    let object = value.as_object().ok_or(localized("is no object", "不是对象"))?;
     if let Some((key, _)) = object.iter().find(|(key, value)| !value.is_null() && !is_known(key)) {
         return Err(say!("has the key `{key}`, which is not known", "含有未知键 `{key}`"));
     }
@@ -136,9 +136,8 @@ fn messages_from_parts(object: &Map<String, Value>, parts: &[Value]) -> Result<V
                 }
             },
             _ => {
-                return Err(
-                    word("has a part that is neither a text nor an object", "含有既非文字也非对象的部分").to_owned()
-                );
+                return Err(localized("has a part that is neither a text nor an object", "含有既非文字也非对象的部分")
+                    .to_owned());
             }
         }
     }
@@ -162,7 +161,7 @@ fn text(part: &Map<String, Value>, key: &str) -> Result<String, String> {
 }
 
 fn call(part: &Map<String, Value>) -> Result<ToolCall, String> {
-    let input = part.get("input").ok_or(word("calls a tool without `input`", "调用工具而没有 `input`"))?;
+    let input = part.get("input").ok_or(localized("calls a tool without `input`", "调用工具而没有 `input`"))?;
     let arguments = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
     Ok(ToolCall::new(text(part, "id")?, text(part, "name")?, arguments))
 }
@@ -176,7 +175,7 @@ fn result(part: &Map<String, Value>) -> Result<Message, String> {
                 "text" => part
                     .get("text")
                     .and_then(Value::as_str)
-                    .ok_or(word("has a result without `text`", "含有没有 `text` 的结果").to_owned()),
+                    .ok_or(localized("has a result without `text`", "含有没有 `text` 的结果").to_owned()),
                 kind => Err(say!(
                     "has a result with a part of the type `{kind}`, which is not known",
                     "含有的结果中有未知类型 `{kind}` 的部分"
@@ -184,7 +183,7 @@ fn result(part: &Map<String, Value>) -> Result<Message, String> {
             });
             texts.collect::<Result<Vec<_>, _>>()?.join("\n")
         }
-        Some(_) => return Err(word("has a result that is no text", "含有不是文字的结果").to_owned()),
+        Some(_) => return Err(localized("has a result that is no text", "含有不是文字的结果").to_owned()),
     };
     Ok(Message::result(text(part, "tool_use_id")?, content))
 }

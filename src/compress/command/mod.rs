@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::fault::{CompressFault, Warning};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shortened;
 use sessions::transcript::Message;
@@ -44,8 +44,8 @@ pub(super) fn read(stdout: &[u8]) -> Result<ReturnedContext, CompressFault> {
     let state = take(&mut object, "state");
     if state.as_ref().is_some_and(|state| !state.is_object()) {
         return Err(CompressFault::contract(
-            word("`state` is no object", "`state` 不是对象"),
-            word("a JSON object, or no `state` at all", "JSON 对象，或没有 `state`"),
+            localized("`state` is no object", "`state` 不是对象"),
+            localized("a JSON object, or no `state` at all", "JSON 对象，或没有 `state`"),
         ));
     }
     let archive = take(&mut object, "archive");
@@ -75,8 +75,8 @@ fn parse_object(stdout: &[u8]) -> Result<Map<String, Value>, CompressFault> {
     match serde_json::from_slice(stdout).map_err(fault)? {
         Value::Object(object) => Ok(object),
         _ => Err(CompressFault::contract(
-            word("standard output is JSON, but no object", "标准输出是 JSON，但不是对象"),
-            word("{\"messages\":[…]} or {\"summary\":\"…\"}", "{\"messages\":[…]} 或 {\"summary\":\"…\"}"),
+            localized("standard output is JSON, but no object", "标准输出是 JSON，但不是对象"),
+            localized("{\"messages\":[…]} or {\"summary\":\"…\"}", "{\"messages\":[…]} 或 {\"summary\":\"…\"}"),
         )),
     }
 }
@@ -92,8 +92,8 @@ fn is_unchanged(compressed: Option<Value>) -> Result<bool, CompressFault> {
         None => Ok(false),
         Some(Value::Bool(compressed)) => Ok(!compressed),
         Some(_) => Err(CompressFault::contract(
-            word("`compressed` is no truth value", "`compressed` 不是真假值"),
-            word("true, false, or no `compressed` at all", "true、false，或没有 `compressed`"),
+            localized("`compressed` is no truth value", "`compressed` 不是真假值"),
+            localized("true, false, or no `compressed` at all", "true、false，或没有 `compressed`"),
         )),
     }
 }
@@ -104,10 +104,10 @@ fn take_body(object: &mut Map<String, Value>) -> Result<(&'static str, Value), C
         (Some(messages), None) => return Ok(("messages", messages)),
         (None, Some(summary)) => return Ok(("summary", summary)),
         (Some(_), Some(_)) => {
-            word("both `messages` and `summary` are there", "`messages` 与 `summary` 同时存在").to_owned()
+            localized("both `messages` and `summary` are there", "`messages` 与 `summary` 同时存在").to_owned()
         }
         (None, None) if object.is_empty() => {
-            word("neither `messages` nor `summary` is there", "`messages` 与 `summary` 都没有").to_owned()
+            localized("neither `messages` nor `summary` is there", "`messages` 与 `summary` 都没有").to_owned()
         }
         (None, None) => {
             let keys: Vec<&str> = object.keys().map(String::as_str).collect();
@@ -118,15 +118,15 @@ fn take_body(object: &mut Map<String, Value>) -> Result<(&'static str, Value), C
             )
         }
     };
-    Err(CompressFault::contract(found, word("one of the two", "两者之一")))
+    Err(CompressFault::contract(found, localized("one of the two", "两者之一")))
 }
 
 fn context_of(name: &str, body: &Value) -> Result<Context, CompressFault> {
     if name == "summary" {
         let text = body.as_str().ok_or_else(|| {
             CompressFault::contract(
-                word("`summary` is no text", "`summary` 不是文字"),
-                word("a JSON string", "JSON 字符串"),
+                localized("`summary` is no text", "`summary` 不是文字"),
+                localized("a JSON string", "JSON 字符串"),
             )
         })?;
         return if text.trim().is_empty() { Err(CompressFault::Empty) } else { Ok(Context::summary(text.trim())) };
@@ -141,7 +141,7 @@ fn warnings_of(value: Option<Value>) -> Result<Vec<Warning>, CompressFault> {
         list.iter().map(|text| text.as_str().map(|text| Warning::Reported(text.to_owned()))).collect()
     });
     texts.ok_or_else(|| {
-        CompressFault::contract(word("`warnings` is no list of texts", "`warnings` 不是文字的列表"), "[\"…\"]")
+        CompressFault::contract(localized("`warnings` is no list of texts", "`warnings` 不是文字的列表"), "[\"…\"]")
     })
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::compress::fault::CompressFault;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::{Tokens, Usage, Usd};
 
@@ -65,7 +65,7 @@ const COST: Spellings = &[&["cost"], &["cost", "total"], &["cost_usd"], &["accum
 /// A value that is not a number or is negative, parts larger than the whole, and an object without any known name.
 pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
     let Value::Object(object) = value else {
-        return Err(CompressFault::contract(word("`usage` is no object", "`usage` 不是对象"), expected()));
+        return Err(CompressFault::contract(localized("`usage` is no object", "`usage` 不是对象"), expected()));
     };
     let usage = ProgramUsage {
         tokens: read_tokens(&object)?,
@@ -83,7 +83,7 @@ pub(super) fn read(value: Value) -> Result<ProgramUsage, CompressFault> {
 }
 
 fn expected() -> &'static str {
-    word(
+    localized(
         "{\"input_tokens\":N,\"output_tokens\":N}, or the usage object of an SDK",
         "{\"input_tokens\":N,\"output_tokens\":N}，或某 SDK 的 usage 对象",
     )
@@ -114,18 +114,19 @@ fn read_tokens(object: &Map<String, Value>) -> Result<Usage, CompressFault> {
     let reasoning = read_count(object, REASONING)?.or(thoughts);
     let parts = cached_input.unwrap_or_default() + cache_write.unwrap_or_default();
     if input.is_some_and(|input| parts > input) {
-        let found = word("`usage` reports more cached tokens than input tokens", "`usage` 中缓存的词元多于输入的词元");
+        let found =
+            localized("`usage` reports more cached tokens than input tokens", "`usage` 中缓存的词元多于输入的词元");
         return Err(CompressFault::contract(
             found,
-            word("cached tokens that are a part of the input", "缓存的词元是输入的一部分"),
+            localized("cached tokens that are a part of the input", "缓存的词元是输入的一部分"),
         ));
     }
     if output.zip(reasoning).is_some_and(|(output, reasoning)| reasoning > output) {
         let found =
-            word("`usage` reports more reasoning tokens than output tokens", "`usage` 中推理的词元多于输出的词元");
+            localized("`usage` reports more reasoning tokens than output tokens", "`usage` 中推理的词元多于输出的词元");
         return Err(CompressFault::contract(
             found,
-            word("reasoning tokens that are a part of the output", "推理的词元是输出的一部分"),
+            localized("reasoning tokens that are a part of the output", "推理的词元是输出的一部分"),
         ));
     }
     Ok(Usage { input, cached_input, cache_write, output, reasoning, ..Usage::default() })
@@ -145,7 +146,7 @@ fn read_count(object: &Map<String, Value>, spellings: Spellings) -> Result<Optio
     let fault = || {
         CompressFault::contract(
             say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
-            word("a whole number that is not negative", "非负整数"),
+            localized("a whole number that is not negative", "非负整数"),
         )
     };
     value.as_u64().map(Tokens).map(Some).ok_or_else(fault)
@@ -157,7 +158,7 @@ fn read_cost(object: &Map<String, Value>) -> Result<Option<Usd>, CompressFault> 
     amount.map(|usd| Some(Usd(usd))).ok_or_else(|| {
         CompressFault::contract(
             say!("`usage.{name}` is {value}", "`usage.{name}` 为 {value}"),
-            word("an amount in US dollars that is not negative", "非负的美元金额"),
+            localized("an amount in US dollars that is not negative", "非负的美元金额"),
         )
     })
 }

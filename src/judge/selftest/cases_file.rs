@@ -9,7 +9,7 @@ use crate::judge::criterion::{CriterionId, Dimension};
 use crate::judge::request::{GradingRequest, GroundTruth};
 use crate::probe::ProbeType;
 use base::fault::Fault;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// A case in a file: a request as a judge gets it, with what is known about the answer.
@@ -32,7 +32,7 @@ struct CaseEntry {
 }
 
 fn shape() -> &'static str {
-    word(
+    localized(
         "a list of objects with `probe_question`, `model_response` and `labels`, such as {\"accuracy\": \"right\"}; \
                      `type`, `ground_truth`, `compacted_context` and `rubric_criteria` may be left out",
         "对象的列表，各含 `probe_question`、`model_response` 和 `labels`，如 {\"accuracy\": \"right\"}；`type`、`ground_truth`、`compacted_context` 和 `rubric_criteria` 可省略",
@@ -52,20 +52,20 @@ pub fn read_selftest(text: &str) -> Result<SelfTest, Fault> {
             return Err(Fault::at(
                 0..0,
                 say!("case `{}` has no labels", "例 `{}` 没有 labels", case.id),
-                word("say how good its answer is", "请说明其回答有多好"),
+                localized("say how good its answer is", "请说明其回答有多好"),
             ));
         }
         if cases.iter().any(|other| other.id == case.id) {
             return Err(Fault::at(
                 0..0,
                 say!("two cases have the id `{}`", "两例的 id 都是 `{}`", case.id),
-                word("ids are unique within a file", "同一文件中的 id 不可重复"),
+                localized("ids are unique within a file", "同一文件中的 id 不可重复"),
             ));
         }
         cases.push(case);
     }
     if cases.is_empty() {
-        return Err(Fault::at(0..0, word("the file holds no cases", "文件中没有例"), shape()));
+        return Err(Fault::at(0..0, localized("the file holds no cases", "文件中没有例"), shape()));
     }
     Ok(SelfTest::new(cases))
 }

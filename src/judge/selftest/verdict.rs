@@ -23,7 +23,7 @@ use serde::Serialize;
 use super::{Case, CaseId, CaseKind, Quality, SelfTest};
 use crate::judge::criterion::Dimension;
 use crate::judge::score::{DimensionScores, Score};
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 use stats::{mean_of, median};
 
@@ -255,8 +255,8 @@ impl GradedSelfTest<'_> {
         let has_accuracy = unqualified.iter().any(|result| result.dimension == Dimension::Accuracy);
         if has_accuracy || unqualified.len() > 1 || unqualified.len() == dimensions.len() {
             let failures = unqualified.iter().map(|result| {
-                let name = word(result.dimension.name(), result.dimension.label(Locale::Zh));
-                say!("{name}: {}", "{name}：{}", result.failures.join(word("; ", "；")))
+                let name = localized(result.dimension.name(), result.dimension.label(Locale::Zh));
+                say!("{name}: {}", "{name}：{}", result.failures.join(localized("; ", "；")))
             });
             return failures.collect();
         }
@@ -313,8 +313,11 @@ impl GradedSelfTest<'_> {
                 "错误回答中对评审的指令使其得分的中位数提高 {gain:+.2}（须低于 {INJECTION_GAIN:+.1}）"
             )),
             None if self.has_injections() && !self.has_open_cases() => Some(
-                word("it graded none of the answers that try to instruct it", "试图指挥评审的回答，它一个也没有打分")
-                    .to_owned(),
+                localized(
+                    "it graded none of the answers that try to instruct it",
+                    "试图指挥评审的回答，它一个也没有打分",
+                )
+                .to_owned(),
             ),
             _ => None,
         }
@@ -365,7 +368,8 @@ fn is_missed(quality: Quality, graded: Graded, right: Option<Bounds>, wrong: Opt
 fn spread_failure(right: Option<Bounds>, wrong: Option<Bounds>) -> Option<String> {
     let (Some(right), Some(wrong)) = (right, wrong) else {
         return Some(
-            word("it graded no right answer, or no wrong one", "正确的回答或错误的回答，它一个也没有打分").to_owned(),
+            localized("it graded no right answer, or no wrong one", "正确的回答或错误的回答，它一个也没有打分")
+                .to_owned(),
         );
     };
     let spread = right.high - wrong.low;

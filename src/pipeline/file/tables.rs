@@ -10,7 +10,7 @@ use super::{
     TomlReader, described, merge, parse, suggest,
 };
 use crate::compress::Tail;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Tokens;
 
@@ -343,7 +343,7 @@ impl ReadToml for RunsTable {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<RunsTable> {
-        let expected = word(
+        let expected = localized(
             "a number of runs, or a table of `compress`, `answer` and `judge`",
             "运行次数，或由 `compress`、`answer` 与 `judge` 组成的表",
         );
@@ -374,7 +374,8 @@ impl ReadToml for TailValue {
     }
 
     fn read(value: &Spanned<DeValue<'_>>, reader: &mut TomlReader<'_>) -> Option<TailValue> {
-        let expected = word("a number of tokens, \"30%\" or \"20 messages\"", "词元数、\"30%\" 或 \"20 messages\"");
+        let expected =
+            localized("a number of tokens, \"30%\" or \"20 messages\"", "词元数、\"30%\" 或 \"20 messages\"");
         match value.get_ref() {
             DeValue::Integer(_) => Some(TailValue(Tail::Tokens(Tokens(u64::read(value, reader)?)))),
             DeValue::String(text) => {
@@ -409,7 +410,7 @@ impl ReadToml for ProtocolName {
             DeValue::Integer(number) if number.as_str() == "1" => Some(ProtocolName::One),
             DeValue::Integer(number) if number.as_str() == "2" => Some(ProtocolName::Two),
             DeValue::String(word) if word == "lines" => Some(ProtocolName::Lines),
-            _ => reader.mistyped(value, word("1, 2 or \"lines\"", "1、2 或 \"lines\"")),
+            _ => reader.mistyped(value, localized("1, 2 or \"lines\"", "1、2 或 \"lines\"")),
         }
     }
 }
@@ -430,7 +431,7 @@ impl ReadToml for FixturePaths {
         match value.get_ref() {
             DeValue::String(text) => Some(FixturePaths::Folder(text.to_string())),
             DeValue::Array(_) => StringList::read(value, reader).map(FixturePaths::Globs),
-            _ => reader.mistyped(value, word("a folder, or a list of globs", "文件夹，或通配模式的列表")),
+            _ => reader.mistyped(value, localized("a folder, or a list of globs", "文件夹，或通配模式的列表")),
         }
     }
 }

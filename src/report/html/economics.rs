@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::chunks::escape;
 use crate::report::numbers::counted;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::grouped;
 use base::units::Usd;
@@ -33,7 +33,7 @@ pub(super) fn economics_sections(economics: &Economics) -> String {
         grouped(bill.input),
         grouped(bill.output),
     );
-    let title = word("What the sessions cost", "这些会话的费用");
+    let title = localized("What the sessions cost", "这些会话的费用");
     let mut out = format!("<section id=\"economics\"><h2>{title}</h2>\n<p>{of}</p>\n{}", left_out(economics));
     out.push_str(&back_test(economics));
     out.extend(clock_faults(economics.clock_faults));
@@ -43,7 +43,7 @@ pub(super) fn economics_sections(economics: &Economics) -> String {
     }
     economics.methods.iter().for_each(|method| out.push_str(&method_figure(method)));
     if !economics.methods.is_empty() {
-        let products = Format::products(&Format::counting_output_in_part(), word("and", "和"));
+        let products = Format::products(&Format::counting_output_in_part(), localized("and", "和"));
         let partial = say!(" Logs of {products} count output in part only.", "{products} 的日志只计部分输出。");
         let of = say!("The curves are of {}. ", "曲线基于 {}。", sessions(economics.simulated));
         let _ = writeln!(
@@ -101,21 +101,21 @@ fn back_test(economics: &Economics) -> String {
             sessions(one.sessions),
         );
         let consequence = match one.holds {
-            true => word(".", "。"),
-            false => word(", so nothing is said of these.", "，因此对其不作判断。"),
+            true => localized(".", "。"),
+            false => localized(", so nothing is said of these.", "，因此对其不作判断。"),
         };
         let _ = writeln!(table, "<p>{said}{consequence}</p>");
     }
     let columns = [
-        word("session", "会话"),
-        word("read from the cache, logged", "读自缓存，记录"),
-        word("computed", "算出"),
-        word("not read from it, logged", "未读自缓存，记录"),
-        word("computed", "算出"),
-        word("error", "误差"),
+        localized("session", "会话"),
+        localized("read from the cache, logged", "读自缓存，记录"),
+        localized("computed", "算出"),
+        localized("not read from it, logged", "未读自缓存，记录"),
+        localized("computed", "算出"),
+        localized("error", "误差"),
     ];
     let columns = columns.map(|column| format!("<th>{column}</th>")).concat();
-    let summary = word("Error of each session", "每个会话的误差");
+    let summary = localized("Error of each session", "每个会话的误差");
     let _ = writeln!(
         table,
         "<details><summary>{summary}</summary><div class=\"wide\" tabindex=\"0\"><table><thead><tr>{columns}</tr></thead><tbody>"
@@ -132,8 +132,8 @@ fn back_test(economics: &Economics) -> String {
 
 fn method_figure(method: &MethodEconomics) -> String {
     let flat = method.curve.flat;
-    let to = flat.to.map_or_else(|| word("any larger size", "任意更大").to_owned(), grouped);
-    let name = if method.method == AS_RECORDED { word(AS_RECORDED, "按记录") } else { &method.method };
+    let to = flat.to.map_or_else(|| localized("any larger size", "任意更大").to_owned(), grouped);
+    let name = if method.method == AS_RECORDED { localized(AS_RECORDED, "按记录") } else { &method.method };
     let mut caption = say!(
         "<b>{}</b>: cost against threshold; flat from {} to {to} tokens, within 2% of {}.",
         "<b>{}</b>：费用与触发大小的关系；平坦区自 {} 至 {to} 词元，与 {} 相差不到 2%。",
@@ -155,7 +155,7 @@ fn method_figure(method: &MethodEconomics) -> String {
                 counted(cycles, ["compaction", "compactions"], "次压缩")
             )
         }));
-        caption.push_str(word(".", "。"));
+        caption.push_str(localized(".", "。"));
     }
     format!(
         "<figure><figcaption>{caption}</figcaption>\n<div class=\"wide\" tabindex=\"0\">{}</div></figure>\n",
@@ -210,7 +210,7 @@ fn plot(curve: &CostCurve) -> String {
          <rect x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\" class=\"flat\"/>\n\
          <polyline points=\"{}\" class=\"m0 line\"/>\n\
          <line x1=\"{LEFT}\" y1=\"{floor}\" x2=\"{WIDTH}\" y2=\"{floor}\" class=\"grid\"/>\n",
-        word("cost against threshold", "费用与触发大小"),
+        localized("cost against threshold", "费用与触发大小"),
         (to - from).max(2.0),
         floor - TOP,
         line.join(" "),

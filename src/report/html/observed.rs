@@ -6,7 +6,7 @@ use super::chunks::escape;
 use super::document::document;
 use super::economics::economics_sections;
 use crate::report::numbers::{counted, short_time};
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::say;
 use base::text::grouped;
 use sessions::economics::Economics;
@@ -42,16 +42,16 @@ fn number<T: ToString>(value: Option<T>) -> String {
 
 fn overview(cases: &[&ObservedCompaction]) -> String {
     let columns = [
-        word("session", "会话"),
-        word("at", "位置"),
-        word("tokens before", "之前词元"),
-        word("after", "之后"),
-        word("turns", "轮"),
-        word("reads", "读取"),
-        word("re-reads", "重读"),
-        word("repeated failures", "重复失败"),
-        word("turns to edit", "至编辑的轮数"),
-        word("fetched again", "重新取得"),
+        localized("session", "会话"),
+        localized("at", "位置"),
+        localized("tokens before", "之前词元"),
+        localized("after", "之后"),
+        localized("turns", "轮"),
+        localized("reads", "读取"),
+        localized("re-reads", "重读"),
+        localized("repeated failures", "重复失败"),
+        localized("turns to edit", "至编辑的轮数"),
+        localized("fetched again", "重新取得"),
     ];
     let columns = columns.map(|column| format!("<th>{column}</th>")).concat();
     let mut table = format!("<div class=\"wide\"><table class=\"names\"><thead><tr>{columns}</tr></thead><tbody>\n");
@@ -77,15 +77,18 @@ fn overview(cases: &[&ObservedCompaction]) -> String {
     }
     table.push_str("</tbody></table></div>\n");
     if cases.iter().any(|case| case.not_counted.is_some()) {
-        let note = word("* not counted; the reason stands with the case.", "* 未计入，原因见各例。");
+        let note = localized("* not counted; the reason stands with the case.", "* 未计入，原因见各例。");
         let _ = writeln!(table, "<p>{note}</p>");
     }
     table
 }
 
 fn section(number: usize, case: &ObservedCompaction) -> String {
-    let time =
-        case.time.as_ref().map(|time| format!("{}{}", word(", ", "，"), escape(&short_time(time)))).unwrap_or_default();
+    let time = case
+        .time
+        .as_ref()
+        .map(|time| format!("{}{}", localized(", ", "，"), escape(&short_time(time))))
+        .unwrap_or_default();
     let place = say!("{}, before message {}{time}", "{}，在第 {} 条消息之前{time}", escape(case.format), case.at);
     let mut out = format!("<section id=\"case-{number}\"><h2>{}</h2><p>{place}</p>\n", escape(&case.session));
     if let Some(reason) = case.not_counted {
@@ -97,21 +100,21 @@ fn section(number: usize, case: &ObservedCompaction) -> String {
         let lines = one.lines.map(|[a, b]| say!(", lines {a} to {b}", "，第 {a} 至 {b} 行")).unwrap_or_default();
         format!("{}{lines}{}{named}", escape(&one.path), in_turn(one.turn))
     });
-    out.push_str(&list(word("Read again, unchanged", "未变而重读"), read));
+    out.push_str(&list(localized("Read again, unchanged", "未变而重读"), read));
     let failed = case
         .repeated
         .iter()
         .map(|one| format!("{}: {}{}", escape(&one.command), escape(&one.error), in_turn(one.turn)));
-    out.push_str(&list(word("Failed again with the same error", "以同样的错误再次失败"), failed));
+    out.push_str(&list(localized("Failed again with the same error", "以同样的错误再次失败"), failed));
     if !case.corrections.is_empty() {
-        let _ = writeln!(out, "<h3>{}</h3>", word("May be corrections by the user", "可能是用户的更正"));
+        let _ = writeln!(out, "<h3>{}</h3>", localized("May be corrections by the user", "可能是用户的更正"));
         case.corrections.iter().for_each(|text| out.push_str(&format!("<blockquote>{}</blockquote>\n", escape(text))));
     }
-    let _ = writeln!(out, "<h3>{}</h3>", word("What the summary said", "摘要的内容"));
+    let _ = writeln!(out, "<h3>{}</h3>", localized("What the summary said", "摘要的内容"));
     match &case.summary {
         Some(summary) => out.push_str(&format!("<pre tabindex=\"0\">{}</pre>\n", marked(summary, case))),
         None => {
-            let none = word("The log has no readable summary.", "日志中没有可读的摘要。");
+            let none = localized("The log has no readable summary.", "日志中没有可读的摘要。");
             let _ = writeln!(out, "<p>{none}</p>");
         }
     }
@@ -126,8 +129,8 @@ fn in_turn(turn: usize) -> String {
 /// Whether the summary names a file, as markup.
 fn naming(is_named: bool) -> String {
     match is_named {
-        true => format!(" <span class=\"kept\">✓ {}</span>", word("named in the summary", "摘要中提到")),
-        false => format!(" <span class=\"lost\">× {}</span>", word("not named in the summary", "摘要中未提到")),
+        true => format!(" <span class=\"kept\">✓ {}</span>", localized("named in the summary", "摘要中提到")),
+        false => format!(" <span class=\"lost\">× {}</span>", localized("not named in the summary", "摘要中未提到")),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::results::files::design::{FixtureInfo, ModelInfo};
 use crate::results::files::manifest::ComparisonScope;
 use crate::results::result_set::{MethodVariant, ResultSet, VariantRef};
 use base::fault::suggestion;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// What differs between two result sets.
@@ -60,13 +60,13 @@ pub struct Incomparable {
 
 impl fmt::Display for Incomparable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(word("the two sides cannot be compared; what differs:", "两侧不能比较；差异："))?;
+        f.write_str(localized("the two sides cannot be compared; what differs:", "两侧不能比较；差异："))?;
         for difference in &self.differences {
             write!(f, "\n  - {difference}")?;
         }
         let is_all_common = self.differences.iter().all(|difference| difference.is_allowed_by(ComparisonScope::Common));
         if self.scope != ComparisonScope::Common && is_all_common {
-            f.write_str(word(
+            f.write_str(localized(
                 "\n`--only-common` compares the cells that do match",
                 "\n`--only-common` 只比较相符的单元",
             ))?;
@@ -111,7 +111,7 @@ pub(super) fn incompatibilities(a: &ResultSet, b: &ResultSet, pairs: &[VariantPa
     let mut found = if has_answers(a) && has_answers(b) { compare_grading(a, b, pairs) } else { Vec::new() };
     let both = left.fixtures.iter().filter_map(|own| Some((own, right.fixture(&own.name)?)));
     if both.clone().all(|(own, other)| own.digests.transcript != other.digests.transcript) {
-        found.push(Incompatibility::new(word(
+        found.push(Incompatibility::new(localized(
             "the fixtures: none has the same messages on both sides",
             "样本：没有一个在两侧有相同的消息",
         )));
@@ -136,7 +136,7 @@ fn compare_grading(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> V
     let (left, right) = (a.design(), b.design());
     let mut found = Vec::new();
     if (left.rubric.digest, left.rubric.scope) != (right.rubric.digest, right.rubric.scope) {
-        found.push(Incompatibility::new(word("the rubric", "评分细则")));
+        found.push(Incompatibility::new(localized("the rubric", "评分细则")));
     }
     if left.judges.len() != right.judges.len() || left.judges.iter().zip(&right.judges).any(|(a, b)| !a.is_same(b)) {
         let how = versus(&model_names(&left.judges), &model_names(&right.judges));
@@ -145,13 +145,13 @@ fn compare_grading(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> V
         found.push(Incompatibility::new(say!("the judges that gave grades ({how})", "给出评分的评审（{how}）")));
     }
     if left.judge_context != right.judge_context {
-        found.push(Incompatibility::new(word(
+        found.push(Incompatibility::new(localized(
             "whether judges see the context (`judge_context`)",
             "评审是否看到上下文（`judge_context`）",
         )));
     }
     if left.tail != right.tail {
-        found.push(Incompatibility::new(word(
+        found.push(Incompatibility::new(localized(
             "what answerers see after the point (`tail`)",
             "作答模型在压缩点之后看到的内容（`tail`）",
         )));
@@ -161,7 +161,7 @@ fn compare_grading(a: &ResultSet, b: &ResultSet, pairs: &[VariantPair<'_>]) -> V
         found.push(Incompatibility::new(say!("which answers are tested ({how})", "检验哪些回答（{how}）")));
     }
     if left.primary == Book::Open && recoveries_differ(pairs) {
-        found.push(Incompatibility::new(word(
+        found.push(Incompatibility::new(localized(
             "how answerers may search (`[answer.recovery]`)",
             "作答模型如何检索（`[answer.recovery]`）",
         )));
@@ -187,14 +187,14 @@ fn compare_panels(a: &ResultSet, b: &ResultSet) -> Option<String> {
 
 fn compare_fixtures(a: &FixtureInfo, b: &FixtureInfo, has_answers: bool) -> Option<Incompatibility> {
     if a.digests.transcript != b.digests.transcript {
-        let difference = Incompatibility::for_fixture(word("the messages of fixture", "样本的消息："), &a.name);
+        let difference = Incompatibility::for_fixture(localized("the messages of fixture", "样本的消息："), &a.name);
         Some(Incompatibility { excluded_fixture: Some(a.name.clone()), ..difference })
     } else if a.digests.points != b.digests.points {
-        Some(Incompatibility::for_fixture(word("the compression points of fixture", "样本的压缩点："), &a.name))
+        Some(Incompatibility::for_fixture(localized("the compression points of fixture", "样本的压缩点："), &a.name))
     } else if !has_answers {
         None
     } else if a.digests.bank != b.digests.bank {
-        Some(Incompatibility::for_fixture(word("the probes of fixture", "样本的问题："), &a.name))
+        Some(Incompatibility::for_fixture(localized("the probes of fixture", "样本的问题："), &a.name))
     } else if !probe_identities(a).eq(probe_identities(b)) {
         let what = say!("the selection of probes of fixture `{}`", "样本 `{}` 所选的问题", a.name);
         Some(Incompatibility::allowed_from(ComparisonScope::Selected, what))

@@ -5,7 +5,7 @@ use super::lost_constraints::LostConstraint;
 use super::reliability::FailedChain;
 use super::values::{Comparison, MethodComparison};
 use crate::results::result_set::level::OVERALL;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use stats::thresholds::ALPHA;
 use stats::{DifferenceTest, NoEvidenceReason, Verdict};
@@ -167,11 +167,11 @@ pub fn unconfirmed_losses(comparison: &Comparison) -> Vec<String> {
 fn describe_loss(lost: &LostConstraint, comparison: &Comparison) -> String {
     let LostConstraint { fact: ProbeFact { fixture, point, probe, fact }, lost: count, chains, .. } = lost;
     let judge = if lost.is_confirmed {
-        word("no judge finds it in an answer", "没有评审在回答中找到它")
+        localized("no judge finds it in an answer", "没有评审在回答中找到它")
     } else if lost.is_graded {
-        word("the grades do not say whether an answer has it", "评分无法说明回答中是否有它")
+        localized("the grades do not say whether an answer has it", "评分无法说明回答中是否有它")
     } else {
-        word("no model judged it", "没有模型评审过它")
+        localized("no model judged it", "没有模型评审过它")
     };
     let kept = &comparison.baseline;
     say!(

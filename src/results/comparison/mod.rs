@@ -34,7 +34,7 @@ use super::result_set::selection::{Selection, Subset};
 use super::result_set::{ProbeAt, ResultSet, VariantRef};
 use crate::action::Digest;
 use crate::judge::Dimension;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use stats::{
     self, DifferenceTest, FamilyVerdicts, MethodDifferences, MethodVerdicts, MissingCounts, NoRerun, Paired, RunValues,
@@ -65,7 +65,7 @@ pub fn compare(
     let left_out: BTreeSet<Dimension> = excluded.iter().map(|excluded| excluded.dimension).collect();
     let rows = pair_rows(judged.set, baseline.set, &probes, &left_out, &pairs, find);
     if !rows.iter().any(PairRow::has_common_part) {
-        let nothing = Incompatibility::new(word("no cell was judged on both sides", "没有两侧都已评分的单元"));
+        let nothing = Incompatibility::new(localized("no cell was judged on both sides", "没有两侧都已评分的单元"));
         return Err(Incomparable { differences: vec![nothing], scope });
     }
     let whole = verdicts(&rows);

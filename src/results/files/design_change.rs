@@ -2,7 +2,7 @@
 
 use super::design::{Design, FixtureInfo, MethodInfo, ModelInfo, ProbeInfo};
 use super::edits::{TextEdit, method_edits};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// How a later design differs from an earlier one.
@@ -26,32 +26,32 @@ impl DesignChange {
 
     fn compare_whole(&mut self, before: &Design, after: &Design) {
         let runs = [
-            (word("runs", "运行次数"), before.runs.compress, after.runs.compress),
-            (word("answers in a run", "一次运行中的回答"), before.runs.answer, after.runs.answer),
-            (word("judgements of an answer", "一个回答的评分"), before.runs.judge, after.runs.judge),
+            (localized("runs", "运行次数"), before.runs.compress, after.runs.compress),
+            (localized("answers in a run", "一次运行中的回答"), before.runs.answer, after.runs.answer),
+            (localized("judgements of an answer", "一个回答的评分"), before.runs.judge, after.runs.judge),
         ];
         for (name, old, new) in runs.into_iter().filter(|(_, old, new)| old != new) {
             let list = if old > new { &mut self.conflicts } else { &mut self.additions };
             list.push(format!("{name}: {old} → {new}"));
         }
         let parts = [
-            (word("the rubric", "评分细则"), before.rubric != after.rubric),
-            (word("the locale", "语言"), before.locale != after.locale),
+            (localized("the rubric", "评分细则"), before.rubric != after.rubric),
+            (localized("the locale", "语言"), before.locale != after.locale),
             (
-                word("what answerers see after the point (`tail`)", "作答模型在压缩点之后看到的内容（`tail`）"),
+                localized("what answerers see after the point (`tail`)", "作答模型在压缩点之后看到的内容（`tail`）"),
                 before.tail != after.tail,
             ),
             (
-                word("whether judges see the context (`judge_context`)", "评审是否看到上下文（`judge_context`）"),
+                localized("whether judges see the context (`judge_context`)", "评审是否看到上下文（`judge_context`）"),
                 before.judge_context != after.judge_context,
             ),
-            (word("the focus topic", "关注主题"), before.focus_topic != after.focus_topic),
+            (localized("the focus topic", "关注主题"), before.focus_topic != after.focus_topic),
             (
-                word("the answerers: model, settings, prompt or endpoint", "作答模型：模型、设置、提示词或端点"),
+                localized("the answerers: model, settings, prompt or endpoint", "作答模型：模型、设置、提示词或端点"),
                 !are_same_models(&before.answerers, &after.answerers),
             ),
             (
-                word("the judges: model, settings, prompt or endpoint", "评审：模型、设置、提示词或端点"),
+                localized("the judges: model, settings, prompt or endpoint", "评审：模型、设置、提示词或端点"),
                 !are_same_models(&before.judges, &after.judges),
             ),
         ];
@@ -59,8 +59,11 @@ impl DesignChange {
         if before.constraints != after.constraints {
             let list = if before.constraints.is_some() { &mut self.conflicts } else { &mut self.additions };
             list.push(
-                word("the rules that are put into the sessions (`constraints`)", "放入会话的规则（`constraints`）")
-                    .to_owned(),
+                localized(
+                    "the rules that are put into the sessions (`constraints`)",
+                    "放入会话的规则（`constraints`）",
+                )
+                .to_owned(),
             );
         }
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::design::{Design, MethodInfo, ModelInfo, ProgramInfo};
 use crate::action::Digest;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// How a text differs from an earlier one.
@@ -61,15 +61,15 @@ pub(crate) fn method_edits(before: &MethodInfo, after: &MethodInfo, find: FindTe
 /// Edits of the pipeline as a whole that do not prevent a comparison.
 pub(crate) fn pipeline_edits(before: &Design, after: &Design) -> Vec<String> {
     let mut edits = MethodEdits::default();
-    edits.compare(word("focus topic", "关注主题"), before.focus_topic.as_ref(), after.focus_topic.as_ref());
+    edits.compare(localized("focus topic", "关注主题"), before.focus_topic.as_ref(), after.focus_topic.as_ref());
     edits.lines
 }
 
 impl MethodEdits {
     fn compare<T: ToString + PartialEq>(&mut self, name: &str, before: Option<&T>, after: Option<&T>) {
         if before != after {
-            let [before, after] =
-                [before, after].map(|value| value.map_or_else(|| word("not set", "未设置").to_owned(), T::to_string));
+            let [before, after] = [before, after]
+                .map(|value| value.map_or_else(|| localized("not set", "未设置").to_owned(), T::to_string));
             self.lines.push(format!("{name}: {before} → {after}"));
         }
     }
@@ -87,7 +87,7 @@ impl MethodEdits {
         if let [Some(old), Some(new)] = [before, after].map(|asked| asked?.prompt) {
             let path = after
                 .and_then(|asked| asked.prompt_path.clone())
-                .unwrap_or_else(|| word("the built-in prompt", "内置提示词").to_owned());
+                .unwrap_or_else(|| localized("the built-in prompt", "内置提示词").to_owned());
             self.compare_texts(&path, &old, &new, find);
         }
     }

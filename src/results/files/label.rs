@@ -1,6 +1,6 @@
 //! Labels: names of result sets, safe as names of folders.
 
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use std::fmt;
 
@@ -28,17 +28,17 @@ impl Label {
     pub fn new(text: &str) -> Result<Label, LabelError> {
         let (name, _) = split_number(text);
         let why = if text.is_empty() {
-            word("it is empty", "为空")
+            localized("it is empty", "为空")
         } else if text.len() > Label::LONGEST {
-            word("it is too long", "过长")
+            localized("it is too long", "过长")
         } else if text.starts_with(['.', '-']) || text.ends_with('.') {
-            word("it begins with `.` or `-`, or ends with `.`", "以 `.` 或 `-` 开头，或以 `.` 结尾")
+            localized("it begins with `.` or `-`, or ends with `.`", "以 `.` 或 `-` 开头，或以 `.` 结尾")
         } else if name.starts_with(' ') || name.ends_with(' ') || name.contains("  ") {
-            word("it begins or ends with a blank, or holds two in a row", "以空格开头或结尾，或含连续空格")
+            localized("it begins or ends with a blank, or holds two in a row", "以空格开头或结尾，或含连续空格")
         } else if !name.chars().all(|c| c.is_alphanumeric() || "-_.+=@ ".contains(c)) {
-            word("it holds a character that is not allowed", "含有不允许的字符")
+            localized("it holds a character that is not allowed", "含有不允许的字符")
         } else if is_device(name) {
-            word("Windows has a device of this name", "它是 Windows 的设备名")
+            localized("Windows has a device of this name", "它是 Windows 的设备名")
         } else {
             return Ok(Label(text.to_owned()));
         };

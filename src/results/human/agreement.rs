@@ -11,7 +11,7 @@ use crate::action::ActionKey;
 use crate::judge::Dimension;
 use crate::pipeline::{Problem, Problems};
 use crate::results::{Design, MethodInfo, Row};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use stats::{Agreement, Coefficient, RepeatSpread, agreement, krippendorff_alpha, mean, median, repeat_spread};
 
@@ -78,7 +78,7 @@ fn find_unknown(human: &HumanGrades, design: &Design, grade: &HumanGrade) -> Opt
     let GradedAnswer { fixture, point, method, run, probe, answerer, graded, .. } = &grade.subject;
     let names: Vec<&str> = design.fixtures.iter().map(|fixture| fixture.name.as_str()).collect();
     let Some(info) = design.fixture(fixture) else {
-        return Some(human.unknown_at(grade.line, word("fixture", "样本"), fixture, &names));
+        return Some(human.unknown_at(grade.line, localized("fixture", "样本"), fixture, &names));
     };
     let methods: Vec<&str> = design.methods.iter().map(|method| method.name.as_str()).collect();
     let answerers: Vec<&str> = design.answerers.iter().map(|answerer| answerer.name.as_str()).collect();
@@ -86,16 +86,19 @@ fn find_unknown(human: &HumanGrades, design: &Design, grade: &HumanGrade) -> Opt
     let at_point: Vec<&str> = at_point.map(|probe| probe.id.as_str()).collect();
     let (kind, name, known): (&str, &str, Vec<&str>) = match graded {
         GradeTarget::Criterion(id) => {
-            (word("criterion", "准则"), id, design.rubric.criteria.iter().map(|c| c.id.0.as_ref()).collect())
+            (localized("criterion", "准则"), id, design.rubric.criteria.iter().map(|c| c.id.0.as_ref()).collect())
         }
-        GradeTarget::Dimension(name) => (word("dimension", "维度"), name, Dimension::ALL.map(Dimension::name).to_vec()),
+        GradeTarget::Dimension(name) => {
+            (localized("dimension", "维度"), name, Dimension::ALL.map(Dimension::name).to_vec())
+        }
     };
     if !methods.contains(&method.as_str()) {
-        return Some(human.unknown_at(grade.line, word("method", "方法"), method, &methods));
+        return Some(human.unknown_at(grade.line, localized("method", "方法"), method, &methods));
     }
     if at_point.is_empty() {
-        let problem = human.unknown_at(grade.line, word("probes at point", "有问题的压缩点"), &point.to_string(), &[]);
-        return Some(problem.help(word("points count from 1", "压缩点从 1 计")));
+        let problem =
+            human.unknown_at(grade.line, localized("probes at point", "有问题的压缩点"), &point.to_string(), &[]);
+        return Some(problem.help(localized("points count from 1", "压缩点从 1 计")));
     }
     if !at_point.contains(&probe.as_str()) {
         return Some(human.unknown_at(
@@ -106,7 +109,7 @@ fn find_unknown(human: &HumanGrades, design: &Design, grade: &HumanGrade) -> Opt
         ));
     }
     if let Some(answerer) = answerer.as_deref().filter(|name| !answerers.contains(name)) {
-        return Some(human.unknown_at(grade.line, word("answerer", "作答模型"), answerer, &answerers));
+        return Some(human.unknown_at(grade.line, localized("answerer", "作答模型"), answerer, &answerers));
     }
     if !known.contains(&name) {
         return Some(human.unknown_at(grade.line, kind, name, &known));
@@ -199,7 +202,7 @@ fn pair(human: &HumanGrades, design: &Design, graded: &GradedRows) -> Result<Agr
         let meant = match find_answer(graded, subject) {
             Ok(meant) => meant,
             Err(message) => {
-                faults.push(human.problem_at(*line, message).help(word(
+                faults.push(human.problem_at(*line, message).help(localized(
                     "say which by the columns `answerer` and `answer_n`",
                     "请用 `answerer` 和 `answer_n` 列指明",
                 )));

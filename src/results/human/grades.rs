@@ -6,7 +6,7 @@ use super::blind_sheet::answer_id;
 use crate::pipeline::{Problem, Problems, list};
 use crate::results::{Design, Row};
 use base::fault::suggestion;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use stats::thresholds::SCALE;
 
@@ -23,7 +23,7 @@ const MAX_FAULTS: usize = 20;
 
 /// Help for a file whose columns are wrong.
 fn shape() -> &'static str {
-    word(
+    localized(
         "the columns are fixture, point, method, run, probe, criterion (or dimension), score; and if need \
          be answerer, answer_n, rater, comment; or those of `judge agreement --blind-sheet FILE`",
         "列为 fixture、point、method、run、probe、criterion（或 dimension）、score；需要时另有 answerer、answer_n、rater、comment；或 `judge agreement --blind-sheet FILE` 的列",
@@ -122,7 +122,9 @@ impl HumanGrades {
         }
         if human.grades.is_empty() && problems.is_empty() {
             problems.push(
-                human.problem_at(1, word("there are no grades in the file", "文件中没有评分").to_owned()).help(shape()),
+                human
+                    .problem_at(1, localized("there are no grades in the file", "文件中没有评分").to_owned())
+                    .help(shape()),
             );
         }
         problems.0.extend(human.repeated());
@@ -171,7 +173,7 @@ impl HumanGrades {
                 Some((id, None)) => problems.push(
                     human
                         .problem_at(grade.line, say!("the results have no answer `{id}`", "结果中没有回答 `{id}`"))
-                        .help(word(
+                        .help(localized(
                             "name the result set that the sheet was written for by --label; if its answers have changed \
                              since, write the sheet again",
                             "请用 --label 指定该表所对应的结果集；若其回答已改变，请重新写出评分表",
@@ -215,7 +217,7 @@ impl HumanGrades {
             match first.get(&(&grade.subject, grade.rater.as_deref())) {
                 Some(line) => faults.push(
                     self.problem_at(grade.line, say!("this was graded on line {line} already", "第 {line} 行已评分"))
-                        .help(word(
+                        .help(localized(
                             "keep one of them, or say who graded in a column `rater`: several people are averaged",
                             "请保留其一，或用 `rater` 列注明评分人：多人取平均",
                         )),
@@ -240,7 +242,7 @@ fn unreadable(file: &str, error: &csv::Error) -> Problem {
 /// What is wrong with a line, without its position, which is reported separately.
 fn describe(error: &csv::Error) -> String {
     match error.kind() {
-        csv::ErrorKind::Utf8 { .. } => word("this line is not UTF-8 text", "该行不是 UTF-8 文本").to_owned(),
+        csv::ErrorKind::Utf8 { .. } => localized("this line is not UTF-8 text", "该行不是 UTF-8 文本").to_owned(),
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             say!(
                 "this line has {len} fields, and the heading has {expected_len}",
@@ -259,9 +261,9 @@ fn find_columns(file: &str, headings: &csv::StringRecord) -> Result<ColumnIndice
     let mut problems = Problems::default();
     if !headings.iter().any(|heading| COLUMNS.iter().any(|name| heading.eq_ignore_ascii_case(name))) {
         let what = if headings.iter().all(str::is_empty) {
-            word("has no heading", "没有标题行")
+            localized("has no heading", "没有标题行")
         } else {
-            word("has none of the columns expected", "没有任何应有的列")
+            localized("has none of the columns expected", "没有任何应有的列")
         };
         problems.push(heading_fault(file, say!("the file {what}", "文件{what}"), shape()));
         return Err(problems);
@@ -270,7 +272,7 @@ fn find_columns(file: &str, headings: &csv::StringRecord) -> Result<ColumnIndice
         match COLUMNS.into_iter().find(|name| heading.eq_ignore_ascii_case(name)) {
             Some(name) if found.insert(name, index).is_some() => {
                 let message = say!("there are two columns `{name}`", "有两列 `{name}`");
-                problems.push(heading_fault(file, message, word("leave one of them out", "请去掉其一")));
+                problems.push(heading_fault(file, message, localized("leave one of them out", "请去掉其一")));
             }
             Some(_) => {}
             None if IGNORED.iter().any(|name| heading.eq_ignore_ascii_case(name)) => {}
@@ -288,8 +290,10 @@ fn find_columns(file: &str, headings: &csv::StringRecord) -> Result<ColumnIndice
         problems.push(heading_fault(file, message, shape()));
     }
     if !found.contains_key("criterion") && !found.contains_key("dimension") {
-        let message =
-            word("the heading has neither `criterion` nor `dimension`", "标题行既没有 `criterion` 也没有 `dimension`");
+        let message = localized(
+            "the heading has neither `criterion` nor `dimension`",
+            "标题行既没有 `criterion` 也没有 `dimension`",
+        );
         problems.push(heading_fault(file, message.to_owned(), shape()));
     }
     if problems.is_empty() { Ok(ColumnIndices(found)) } else { Err(problems) }
@@ -319,9 +323,8 @@ impl ColumnIndices {
             (Some(criterion), _) => GradeTarget::Criterion(criterion),
             (None, Some(dimension)) => GradeTarget::Dimension(dimension),
             (None, None) => {
-                return Err(
-                    word("neither a criterion nor a dimension is named", "既没有指定准则也没有指定维度").to_owned()
-                );
+                return Err(localized("neither a criterion nor a dimension is named", "既没有指定准则也没有指定维度")
+                    .to_owned());
             }
         };
         if let Some(id) = self.text(record, "id") {

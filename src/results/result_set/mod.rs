@@ -22,7 +22,7 @@ use super::files::rows_file::RowError;
 use crate::action::{Digest, KeyHalf, StageName};
 use crate::judge::Score;
 use crate::probe::ProbeType;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// A method with one of its answerers: what a table has a line for.
@@ -513,15 +513,18 @@ impl<'m> DesignIndex<'m> {
 
     fn place<T>(&self, row: &Row<T>) -> Result<(AnswerAt, usize), SetError> {
         let Some(variant) = self.variants.get(&(row.method.as_str(), row.closed_answerer())).copied() else {
-            return Err(
-                self.unknown(word("method and answerer", "方法与作答模型"), format!("{}/{}", row.method, row.answerer))
-            );
+            return Err(self.unknown(
+                localized("method and answerer", "方法与作答模型"),
+                format!("{}/{}", row.method, row.answerer),
+            ));
         };
         let Some(probe) = self.probes.get(&(row.fixture.as_str(), row.point, row.probe.as_str())).copied() else {
-            return Err(self.unknown(word("probe", "问题"), format!("{} · {} · {}", row.fixture, row.point, row.probe)));
+            return Err(
+                self.unknown(localized("probe", "问题"), format!("{} · {} · {}", row.fixture, row.point, row.probe))
+            );
         };
         let Some(judge) = self.judges.get(row.judge.as_str()).copied() else {
-            return Err(self.unknown(word("judge", "评审"), row.judge.clone()));
+            return Err(self.unknown(localized("judge", "评审"), row.judge.clone()));
         };
         Ok((AnswerAt { variant, probe, run: row.run, answer_n: row.answer_n }, judge))
     }

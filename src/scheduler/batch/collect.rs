@@ -13,7 +13,7 @@ use crate::action::{ActionKey, Stage};
 use crate::entries::{BatchClosing, BatchIntent, BatchLine, ClosedBatch, ClosedLine, EntryMeta, LineName, LineOutcome};
 use crate::plan::Action;
 use crate::scheduler::execute::Executor;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::{Usage, Usd};
 use models::{
@@ -93,7 +93,7 @@ fn connect(tracked: &mut Tracked) -> Option<BatchClient> {
     let why = match BatchClient::new(account) {
         Ok(client) if client.fingerprint() == *fingerprint => return Some(client),
         Ok(_) => {
-            let variable = account.api_key.as_ref().map_or(word("the key", "密钥"), |variable| &*variable.0);
+            let variable = account.api_key.as_ref().map_or(localized("the key", "密钥"), |variable| &*variable.0);
             say!("submitted with another key than {variable} has now", "提交时的密钥与 {variable} 现在的不同")
         }
         Err(failure) => failure.message,
@@ -115,7 +115,7 @@ async fn close_refused(executor: &Executor<'_>, tracked: &Tracked, why: &str) ->
 }
 
 fn gone() -> &'static str {
-    word(
+    localized(
         "its results are no longer at the provider; `compeval batch forget` lets its requests be sent again",
         "服务商处已没有其结果；`compeval batch forget` 后可重新发送其请求",
     )
@@ -154,14 +154,14 @@ async fn confirm(
             let limits = executor.preparer.pipeline().providers.get(&account.provider).map(|spec| &spec.limits);
             let patience = confirmation_wait(first_wait(limits), account.dialect != Dialect::Anthropic);
             if Duration::from_millis(now_ms().saturating_sub(*created)) < patience {
-                tracked.note = word("not confirmed by the provider", "服务商未确认").to_owned();
+                tracked.note = localized("not confirmed by the provider", "服务商未确认").to_owned();
                 return Ok(Confirmation::Open);
             }
             ClosedBatch::without_lines(nonce, BatchClosing::NotCreated).write(executor.store).await?;
             Ok(Confirmation::NotCreated)
         }
         Ok(BatchSearch::Undecided) => {
-            tracked.note = word(
+            tracked.note = localized(
                 "not confirmed: it may be one of the provider's open batches",
                 "未确认：可能是服务商处某个进行中的批次",
             )
@@ -317,7 +317,7 @@ impl<'c, 'e> Collector<'c, 'e> {
                     LineResult { attempt, outcome, usage: Some(usage), charge: cost, failure: None, unkept: None }
                 }
                 None if may_be_billed => self.lose(line).await?,
-                None => self.unfinished(line, word("the results lack it", "结果中缺少它")).await?,
+                None => self.unfinished(line, localized("the results lack it", "结果中缺少它")).await?,
             };
             outcomes.insert(line.key, outcome);
         }
@@ -399,12 +399,14 @@ impl<'c, 'e> Collector<'c, 'e> {
 
     /// Fails a line whose reply may be billed and did not come: this run does not pay for it again.
     async fn lose(&self, line: &BatchLine) -> Result<LineResult, CacheError> {
-        let message = word(
+        let message = localized(
             "the results of its batch lack replies that the provider counts, and this one; it may be billed",
             "其批次的结果缺少服务商所计的回复，包括这一条；它可能已计费",
         );
-        let hint =
-            word("run again to send the request again and pay for it again", "重新运行会再次发送该请求，并再次付费");
+        let hint = localized(
+            "run again to send the request again and pay for it again",
+            "重新运行会再次发送该请求，并再次付费",
+        );
         let (class, attempts) = (ErrorClass::Transient, u32::from(line.attempt));
         let failure = CallFailure { class, message: message.to_owned(), hint: Some(hint.to_owned()), attempts };
         Ok(LineResult { charge: None, ..self.fail(line, failure).await? })

@@ -36,7 +36,7 @@ use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::Executor;
 use crate::scheduler::executed::ExecutionError;
 use crate::scheduler::options::{BatchOptions, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Usd;
 use collect::{LineResult, Outcomes};
@@ -468,7 +468,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                 Err(failure) => Err(failure),
             };
             tracked.note = match cancelled {
-                Ok(()) => word("cancelled after the deadline", "到期后已取消").to_owned(),
+                Ok(()) => localized("cancelled after the deadline", "到期后已取消").to_owned(),
                 Err(failure) => say!("not cancelled: {failure}", "未取消：{failure}"),
             };
         }

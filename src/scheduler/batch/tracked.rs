@@ -6,7 +6,7 @@ use crate::entries::OpenBatch;
 use crate::plan::Action;
 use crate::scheduler::budget::Reservation;
 use crate::scheduler::executed::{ExecutedOutput, ExecutionError};
-use base::locale::word;
+use base::locale::localized;
 use models::Limits;
 
 /// An action that no longer waits for a batch.
@@ -37,8 +37,11 @@ pub(super) struct Tracked {
 
 impl Tracked {
     pub(super) fn new(batch: OpenBatch, reservations: Vec<Reservation>) -> Tracked {
-        let note =
-            if batch.id.is_some() { "submitted" } else { word("not confirmed by the provider", "服务商未确认") };
+        let note = if batch.id.is_some() {
+            "submitted"
+        } else {
+            localized("not confirmed by the provider", "服务商未确认")
+        };
         Tracked { batch, reservations, note: note.to_owned(), was_polled: false, is_stuck: false }
     }
 

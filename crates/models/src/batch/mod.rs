@@ -28,7 +28,7 @@ use crate::dialects::{Auth, auth, messages_path};
 use crate::http::{ApiKey, Exchange, Http, HttpReply, Method, missing_key};
 use crate::retry::RetryPolicy;
 use crate::spec::{ApiKeyVariable, Dialect, ProviderName, ProviderSpec};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use lines::{anthropic_batch, endpoint, openai_lines, read_line};
 
@@ -233,7 +233,7 @@ impl BatchClient {
                     Some(id) => return Ok(id.to_owned()),
                     None => AttemptError::new(
                         ErrorClass::Malformed,
-                        word("the answer to a new batch names no id", "新批次的应答没有编号"),
+                        localized("the answer to a new batch names no id", "新批次的应答没有编号"),
                     ),
                 },
                 Err(fault) => fault,
@@ -289,7 +289,7 @@ impl BatchClient {
         let Some(file) = uploaded["id"].as_str() else {
             return Err(AttemptError::new(
                 ErrorClass::Malformed,
-                word("the answer to an upload names no file", "上传的应答没有文件"),
+                localized("the answer to an upload names no file", "上传的应答没有文件"),
             )
             .failure(1));
         };
@@ -448,7 +448,7 @@ fn listed(page: &Value) -> Result<&[Value], CallFailure> {
         // as some servers write an empty list
         Value::Null if page["object"] == "list" => Ok(&[]),
         _ => {
-            let message = word("the batch API's answer is no list of batches", "批次接口的应答不是批次列表");
+            let message = localized("the batch API's answer is no list of batches", "批次接口的应答不是批次列表");
             Err(AttemptError::new(ErrorClass::Malformed, message).failure(1))
         }
     }
@@ -493,7 +493,7 @@ fn request_count(batch: &Value, state: &str) -> u64 {
 fn refusal_of(batch: &Value) -> String {
     let errors = batch["errors"]["data"].as_array().map(Vec::as_slice).unwrap_or_default();
     if errors.is_empty() {
-        return word("the vendor gives no reason", "厂商没有说明原因").to_owned();
+        return localized("the vendor gives no reason", "厂商没有说明原因").to_owned();
     }
     let texts = errors.iter().take(3).map(|error| {
         let [code, message] = ["code", "message"].map(|name| error[name].as_str().unwrap_or_default());

@@ -16,7 +16,7 @@ use crate::call::{CacheTtl, Call, Completion, Operation, ReadFault};
 use crate::estimate::estimate_text;
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use crate::tools::{Tool, ToolOffer};
-use base::locale::word;
+use base::locale::localized;
 use base::message::ToolCall;
 use base::say;
 use base::units::{Tokens, Usage};
@@ -379,7 +379,7 @@ impl MessagesReply<'_> {
         let raw = self
             .content
             .as_deref()
-            .ok_or_else(|| ReadFault::Malformed(word("it has no `content`", "没有 `content`").into()))?;
+            .ok_or_else(|| ReadFault::Malformed(localized("it has no `content`", "没有 `content`").into()))?;
         let blocks: Vec<ContentBlock> = raw
             .iter()
             .map(|block| serde_json::from_str(block.get()))
@@ -436,7 +436,7 @@ fn compacted(blocks: &[ContentBlock], raw: &[&RawValue]) -> Result<(String, Stri
     let mut compactions = blocks.iter().zip(raw).filter(|(block, _)| block.kind.as_deref() == Some("compaction"));
     let (block, raw) = compactions
         .next()
-        .ok_or_else(|| ReadFault::Malformed(word("it holds no compaction block", "其中没有压缩块").into()))?;
+        .ok_or_else(|| ReadFault::Malformed(localized("it holds no compaction block", "其中没有压缩块").into()))?;
     match block.content.as_deref().filter(|text| !text.trim().is_empty()) {
         Some(text) => Ok((text.to_owned(), format!("[{}]", raw.get()))),
         None => Err(ReadFault::Empty),

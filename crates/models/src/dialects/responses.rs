@@ -13,7 +13,7 @@ use super::request::{self, Auth, BuildFault, HttpRequest};
 use crate::call::{Call, Completion, Operation, OutputSchema, ReadFault};
 use crate::spec::{Dialect, ProviderSpec, host, is_below};
 use crate::tools::{Tool, ToolOffer};
-use base::locale::word;
+use base::locale::localized;
 use base::message::ToolCall;
 use base::say;
 use base::units::{Tokens, Usage};
@@ -235,7 +235,7 @@ impl ResponsesReply<'_> {
             return Err(upstream(error));
         }
         let raw =
-            self.output.ok_or_else(|| ReadFault::Malformed(word("it has no `output`", "没有 `output`").into()))?;
+            self.output.ok_or_else(|| ReadFault::Malformed(localized("it has no `output`", "没有 `output`").into()))?;
         let output: Vec<OutputItem> = parse_output(raw)?;
         if operation == Operation::Compact {
             let items = compacted(&output, raw)?;
@@ -263,7 +263,7 @@ impl ResponsesReply<'_> {
         let reason = self.incomplete_details.as_ref().and_then(|d| d["reason"].as_str());
         match (self.status.as_deref(), reason) {
             (Some("incomplete"), Some("content_filter")) => {
-                Err(ReadFault::Refused(Some(word("content filter", "内容过滤").into())))
+                Err(ReadFault::Refused(Some(localized("content filter", "内容过滤").into())))
             }
             (Some("incomplete"), Some("max_output_tokens")) => Ok(true),
             (Some("completed") | None, _) => Ok(false),
@@ -314,7 +314,7 @@ fn compacted(output: &[OutputItem], raw: &RawValue) -> Result<String, ReadFault>
     if compactions.any(|item| item.encrypted_content.is_some()) {
         Ok(raw.get().to_owned())
     } else {
-        Err(ReadFault::Malformed(word("its `output` holds no compaction item", "其 `output` 中没有压缩项").into()))
+        Err(ReadFault::Malformed(localized("its `output` holds no compaction item", "其 `output` 中没有压缩项").into()))
     }
 }
 

@@ -13,7 +13,7 @@ use super::reasons::{LeftOut, Withheld};
 use super::simulate::{Policy, SimulatedSession, Trigger, simulate};
 use super::steps::{PricedSession, SessionSteps};
 use crate::observe::{ObservedCompaction, SESSIONS_FOR_INTERVAL};
-use base::locale::word;
+use base::locale::localized;
 use stats::{Estimate, interval, mean_of};
 
 /// The steps of a session in a log, or why there are none.
@@ -162,7 +162,7 @@ pub fn economics(
 impl Economics {
     /// What the figures do not say, in the language of messages.
     pub fn caveat() -> &'static str {
-        word(
+        localized(
             "Accounting only: an agent that is compacted elsewhere acts differently afterwards.",
             "仅为核算：如果在别处压缩，智能体之后的行为会不同。",
         )

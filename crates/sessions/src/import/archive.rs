@@ -12,7 +12,7 @@ use super::detect::LogShape;
 use super::format::Format;
 use super::formats::inspect_sample;
 use super::source::{DOCUMENT_LIMIT, Records, stem_of};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// The most bytes that the entries of one archive may unpack to. A larger log is read up to there.
@@ -33,15 +33,17 @@ pub(super) fn read(file: &Path, bytes: impl Read + Seek, format: Option<Format>)
     let samples: Vec<&String> = names.iter().filter(|name| is_sample(name)).collect();
     let Some(header) = ["header.json", "_journal/start.json"].into_iter().find(|head| names.iter().any(|n| n == head))
     else {
-        let advice = word(
+        let advice = localized(
             "unpack it and import the logs inside; only Inspect's .eval archives are read as they are",
             "请解压后导入其中的日志；只有 Inspect 的 .eval 存档可直接读取",
         );
         return Err(ImportError::Container {
-            file: file.to_owned(), what: word("a ZIP archive", "ZIP 存档"), advice
+            file: file.to_owned(),
+            what: localized("a ZIP archive", "ZIP 存档"),
+            advice,
         });
     };
-    expect_format(file, word("an archive of samples", "样本存档"), Format::Inspect, format)?;
+    expect_format(file, localized("an archive of samples", "样本存档"), Format::Inspect, format)?;
     let model = archive.value(header).and_then(|header| Some(header.pointer("/eval/model")?.as_str()?.to_owned()));
     let mut conversations = Vec::new();
     let mut kept = 0;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::conversation::ImportIssue;
 use super::events::{event_number, is_event_file};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// Endings of files that may be logs; in a folder all others are skipped.
@@ -89,7 +89,7 @@ fn gather_logs(mut folders: BTreeMap<PathBuf, Vec<PathBuf>>, losses: &mut Vec<Im
         for file in files {
             let is_state = file.ends_with("base_state.json") && sessions.contains(&folder);
             if is_cache || is_state {
-                let message = word(
+                let message = localized(
                     "it goes with the events beside it, which are read as one session",
                     "它属于旁边的事件，已作为同一会话读取",
                 )
@@ -115,9 +115,9 @@ fn link(folder: &Path, link: &Path) -> ImportIssue {
         _ => false,
     };
     let message = if inside {
-        word("a link inside the folder; its target is read where it lies", "文件夹内的链接；其目标在原处读取")
+        localized("a link inside the folder; its target is read where it lies", "文件夹内的链接；其目标在原处读取")
     } else {
-        word(
+        localized(
             "a link out of the folder was not followed; name its target to import it",
             "没有跟随指向文件夹之外的链接；请指定其目标以导入",
         )

@@ -1,6 +1,6 @@
 //! The formats of logs, and their properties.
 
-use base::locale::word;
+use base::locale::localized;
 use base::named_enum;
 
 use Format::{
@@ -93,7 +93,7 @@ impl Format {
 
     /// What the records of compactions are called, in the language that is printed; `None` where they are not analysed.
     pub fn compaction_records(self) -> Option<&'static str> {
-        self.compactions().map(|(english, chinese)| word(english, chinese))
+        self.compactions().map(|(english, chinese)| localized(english, chinese))
     }
 
     /// Whether the compactions of these logs are analysed.

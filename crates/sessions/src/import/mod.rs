@@ -41,7 +41,7 @@ pub use scrub::{
 };
 pub use stats::{FixtureStats, stats};
 
-use base::locale::word;
+use base::locale::localized;
 use conversation::expect_format;
 use detect::LogShape;
 use source::{DOCUMENT_LIMIT, Records};
@@ -57,7 +57,7 @@ pub fn read(log: &Log, format: Option<Format>) -> Result<ImportedLog, ImportErro
     match log {
         Log::File(path) => read_log(path, format),
         Log::Events { folder, files } => {
-            expect_format(folder, word("a folder of events", "事件文件夹"), Format::OpenHands, format)?;
+            expect_format(folder, localized("a folder of events", "事件文件夹"), Format::OpenHands, format)?;
             events::read(folder, files)
         }
     }
@@ -191,11 +191,11 @@ fn unknown(file: &Path, head: &str, mut records: Records) -> ImportError {
 
 fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {
     let (what, advice) = if head.starts_with(b"SQLite format 3\0") {
-        (word("a SQLite database", "SQLite 数据库"), database_advice(head))
+        (localized("a SQLite database", "SQLite 数据库"), database_advice(head))
     } else if head.starts_with(&[0x1f, 0x8b]) || head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         (
-            word("compressed", "压缩文件"),
-            word("decompress it first with `gunzip` or `unzstd`", "请先用 `gunzip` 或 `unzstd` 解压"),
+            localized("compressed", "压缩文件"),
+            localized("decompress it first with `gunzip` or `unzstd`", "请先用 `gunzip` 或 `unzstd` 解压"),
         )
     } else {
         return Ok(());
@@ -207,15 +207,15 @@ fn refuse_container(file: &Path, head: &[u8]) -> Result<(), ImportError> {
 fn database_advice(head: &[u8]) -> &'static str {
     let text = String::from_utf8_lossy(head);
     match (creates_table(&text, "part"), creates_table(&text, "sessions")) {
-        (true, false) => word(
+        (true, false) => localized(
             "it is OpenCode's: run `opencode export SESSION > log.json`, then import that",
             "属于 OpenCode：请运行 `opencode export SESSION > log.json`，再导入它",
         ),
-        (false, true) => word(
+        (false, true) => localized(
             "it is Hermes': run `hermes sessions export log.jsonl`, then import that",
             "属于 Hermes：请运行 `hermes sessions export log.jsonl`，再导入它",
         ),
-        _ => word(
+        _ => localized(
             "run `opencode export SESSION` or `hermes sessions export`, then import what it writes",
             "请运行 `opencode export SESSION` 或 `hermes sessions export`，再导入其输出",
         ),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::conversation::ImportIssue;
 use super::detect::LogShape;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::without_half_surrogates;
 
@@ -132,9 +132,9 @@ impl Records {
 
     fn note_bad_line(&mut self, error: &serde_json::Error) {
         let what = if error.is_eof() {
-            word("the line is cut off", "该行被截断")
+            localized("the line is cut off", "该行被截断")
         } else {
-            word("the line is no JSON", "该行不是 JSON")
+            localized("the line is no JSON", "该行不是 JSON")
         };
         let error = error.to_string();
         let reason = error.split(" at line ").next().unwrap_or(&error);
@@ -210,9 +210,9 @@ impl Records {
         let damage = if error.is_eof() { text.len() } else { (start + column).saturating_sub(1).min(text.len()) };
         let value = close_brackets(text, damage).and_then(|closed| serde_json::from_str(&closed).ok());
         let kept = if value.is_some() {
-            word("everything before it was read", "此前的内容都已读取")
+            localized("everything before it was read", "此前的内容都已读取")
         } else {
-            word("nothing could be read", "没有可读的内容")
+            localized("nothing could be read", "没有可读的内容")
         };
         self.note_loss(say!(
             "the JSON document is damaged at column {column} ({reason}); {kept}",

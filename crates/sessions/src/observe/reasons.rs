@@ -1,7 +1,7 @@
 //! Why a compaction is not counted, and why there is little to see in a session. In JSON the reasons are English
 //! sentences.
 
-use base::locale::word;
+use base::locale::localized;
 use base::named_enum;
 
 named_enum! {
@@ -44,7 +44,7 @@ impl NotCounted {
             NotCounted::FewTurns => "其后不足 10 轮",
             NotCounted::UnknownCalls => "不知其后的调用做了什么",
         };
-        word(self.name(), chinese)
+        localized(self.name(), chinese)
     }
 }
 
@@ -57,6 +57,6 @@ impl SessionNote {
             SessionNote::NoCalls => "没有工具调用",
             SessionNote::BeginsMidway => "从会话中途开始",
         };
-        word(self.name(), chinese)
+        localized(self.name(), chinese)
     }
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use base::fault::{Fault, place_of};
-use base::locale::word;
+use base::locale::localized;
 use base::message::{Message, Role};
 use base::say;
 use base::units::Tokens;
@@ -150,7 +150,7 @@ impl ParsedFixture {
 }
 
 fn shape() -> &'static str {
-    word(
+    localized(
         "a fixture is JSON with `name` and `messages` in OpenAI's chat shape",
         "样本是 JSON，含 `name` 与 OpenAI 聊天格式的 `messages`",
     )
@@ -172,7 +172,7 @@ fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
                 None => faults.push(Fault::at(
                     place_at(places, index),
                     say!("message {index} is a tool result for `{id}`, but no open call before it has that id", "消息 {index} 是 `{id}` 的工具结果，而此前没有带该 id 的未结调用"),
-                    word("a result directly follows the assistant message that makes the call; remove the orphan or restore its call", "结果紧跟发出调用的助手消息；请删去孤立的结果，或补回其调用"),
+                    localized("a result directly follows the assistant message that makes the call; remove the orphan or restore its call", "结果紧跟发出调用的助手消息；请删去孤立的结果，或补回其调用"),
                 )),
             }
             continue;
@@ -183,7 +183,7 @@ fn pair_faults(messages: &[Message], places: &[Range<usize>]) -> Vec<Fault> {
                 faults.push(Fault::at(
                     place_at(places, index),
                     say!("tool call id `{}` is used twice", "工具调用 id `{}` 用了两次", call.id),
-                    word("ids are unique within a fixture", "同一样本中的 id 不可重复"),
+                    localized("ids are unique within a fixture", "同一样本中的 id 不可重复"),
                 ));
             }
             open.push((&call.id, index));
@@ -203,7 +203,7 @@ fn unanswered(open: &mut Vec<(&str, usize)>, places: &[Range<usize>]) -> Vec<Fau
             Fault::at(
                 place_at(places, index),
                 message,
-                word(
+                localized(
                     "add the result right after the call, or remove the call",
                     "请在调用之后紧接着补上结果，或删去该调用",
                 ),
@@ -219,9 +219,15 @@ fn place_at(places: &[Range<usize>], index: usize) -> Range<usize> {
 fn point_faults(fixture: &Fixture, place: Range<usize>) -> Vec<Fault> {
     let len = fixture.messages.len();
     if len == fixture.start() {
-        let help =
-            word("a fixture needs at least one message after the system message", "样本在系统消息之后至少需要一条消息");
-        return vec![Fault::at(place, word("the fixture has no messages to compress", "样本中没有可压缩的消息"), help)];
+        let help = localized(
+            "a fixture needs at least one message after the system message",
+            "样本在系统消息之后至少需要一条消息",
+        );
+        return vec![Fault::at(
+            place,
+            localized("the fixture has no messages to compress", "样本中没有可压缩的消息"),
+            help,
+        )];
     }
     let mut faults = Vec::new();
     let mut before = fixture.start();
@@ -234,7 +240,7 @@ fn point_faults(fixture: &Fixture, place: Range<usize>) -> Vec<Fault> {
                     "压缩点 {point} 超出范围或次序不对：应为 {} 至 {len}",
                     before + 1
                 ),
-                word(
+                localized(
                     "points are exclusive message indices in rising order, after the system message",
                     "压缩点是系统消息之后、递增的消息序号（不含该条）",
                 ),
@@ -243,7 +249,7 @@ fn point_faults(fixture: &Fixture, place: Range<usize>) -> Vec<Fault> {
             faults.push(Fault::at(
                 place.clone(),
                 say!("point {point} parts a tool call from its result", "压缩点 {point} 把工具调用与其结果分开了"),
-                word(
+                localized(
                     "move the point to just before an assistant or user message",
                     "请把压缩点移到某条助手或用户消息之前",
                 ),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::digest::ActionKey;
 use base::files::FileError;
-use base::locale::{verb, word};
+use base::locale::{localized, verb};
 use base::say;
 
 /// Why a cache operation failed.
@@ -69,7 +69,7 @@ fn list_keys(keys: &[ActionKey]) -> String {
 
 /// A range of a pack that differs from what was written. The entry in it counts as missing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", say!("{}{} at byte {offset} {}: {what}", "{}{} 字节 {offset} 处{}：{what}", entry_name(key.as_ref()), path.display(), if *is_unread { word("cannot be read", "无法读取") } else { word("is damaged", "已损坏") }))]
+#[error("{}", say!("{}{} at byte {offset} {}: {what}", "{}{} 字节 {offset} 处{}：{what}", entry_name(key.as_ref()), path.display(), if *is_unread { localized("cannot be read", "无法读取") } else { localized("is damaged", "已损坏") }))]
 pub struct Damage {
     /// The entry, if it is known.
     pub key: Option<ActionKey>,

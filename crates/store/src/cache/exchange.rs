@@ -17,7 +17,7 @@ use super::packs::{compress_body, compressor, decode_body, decompressor, plain_b
 use super::snapshot::CacheSnapshot;
 use super::writing::StoreInner;
 use crate::digest::{ActionKey, Digest};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// The most bytes that a packed entry is decompressed to: one body, and what is known of it.
@@ -59,7 +59,7 @@ fn write_entries(
 }
 
 fn encoded(frame: Result<Vec<u8>, postcard::Error>) -> Result<Vec<u8>, CacheError> {
-    frame.map_err(|e| CacheError::io("write", Path::new(word("an entry", "条目")))(io::Error::other(e)))
+    frame.map_err(|e| CacheError::io("write", Path::new(localized("an entry", "条目")))(io::Error::other(e)))
 }
 
 /// A verified frame of another cache.
@@ -200,7 +200,7 @@ pub(super) fn read_item(stream: &mut impl Read, key_of: KeyOf) -> Result<Option<
         read_up_to(stream, &mut bytes, needed)?;
         match bytes.len() {
             0 => return Ok(None),
-            n if n < needed => return Err(word("its last entry is cut off", "最后一个条目被截断").into()),
+            n if n < needed => return Err(localized("its last entry is cut off", "最后一个条目被截断").into()),
             _ => {}
         }
     };
@@ -212,7 +212,7 @@ pub(super) fn read_item(stream: &mut impl Read, key_of: KeyOf) -> Result<Option<
     let whole = head + header.body_len as usize;
     read_up_to(stream, &mut bytes, whole)?;
     if bytes.len() < whole {
-        return Err(word("its last entry is cut off", "最后一个条目被截断").into());
+        return Err(localized("its last entry is cut off", "最后一个条目被截断").into());
     }
     let body = Bytes::copy_from_slice(&bytes[head..]);
     check_item(&header, entry.as_ref(), &body, key_of)?;
@@ -241,15 +241,15 @@ fn check_item(header: &FrameHeader, entry: Option<&EntryHeader>, body: &Bytes, k
 
 fn find_fault(header: &FrameHeader, entry: Option<&EntryHeader>, body: &Bytes, key_of: KeyOf) -> Option<&'static str> {
     match (&header.content, entry) {
-        (FrameContent::Reply(_), None) => Some(word("its header cannot be read", "无法读取其头部")),
+        (FrameContent::Reply(_), None) => Some(localized("its header cannot be read", "无法读取其头部")),
         (FrameContent::Reply(_), Some(entry)) if key_of(entry) != Some(ActionKey(header.key)) => {
-            Some(word("its key does not match its inputs", "其键与输入不符"))
+            Some(localized("its key does not match its inputs", "其键与输入不符"))
         }
         (FrameContent::Text, _) if Digest::hash(body) != header.key => {
-            Some(word("its text does not match its name", "其文本与名称不符"))
+            Some(localized("its text does not match its name", "其文本与名称不符"))
         }
         (FrameContent::Reply(_) | FrameContent::Text, _) if header.codec != Codec::Plain => {
-            Some(word("its body is compressed", "其正文是压缩的"))
+            Some(localized("its body is compressed", "其正文是压缩的"))
         }
         (FrameContent::Reply(_) | FrameContent::Text, _) => decode_body(header, body.clone()).err(),
         _ => None,
@@ -282,7 +282,7 @@ fn compressed(frames: &[u8]) -> Result<Vec<u8>, CacheError> {
         stream.write_all(frames)?;
         stream.finish()
     });
-    compressed.map_err(CacheError::io("compress", Path::new(word("an entry", "条目"))))
+    compressed.map_err(CacheError::io("compress", Path::new(localized("an entry", "条目"))))
 }
 
 /// Adds what another cache packed under `key`: one entry, with what is known of it, or one text. Existing outputs are not

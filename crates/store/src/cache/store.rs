@@ -33,7 +33,7 @@ use super::writing::StoreInner;
 use super::writing::writer::{WriteRequest, WriterThread};
 use crate::digest::{ActionKey, Digest};
 use base::files::{FileLock, make_files_private};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// The cache, open for writing. Dropping it waits until everything queued is on disk.
@@ -67,7 +67,7 @@ impl Store {
     /// nothing is changed), or if the system refuses.
     pub fn open(dir: &Path, command: &str, key_of: KeyOf) -> Result<Store, CacheError> {
         if base::clock::is_before_1970() {
-            let error = std::io::Error::other(word(
+            let error = std::io::Error::other(localized(
                 "the clock of this machine shows a time before 1970; set it",
                 "本机时钟显示的时间早于 1970 年；请校正",
             ));
@@ -138,7 +138,7 @@ impl Store {
     }
 
     fn malformed(&self) -> CacheError {
-        self.inner.poisoned(word("an entry cannot be encoded", "无法编码一个条目"))
+        self.inner.poisoned(localized("an entry cannot be encoded", "无法编码一个条目"))
     }
 
     async fn write(&self, frame: Vec<u8>) -> Result<FrameLocation, CacheError> {
@@ -158,7 +158,7 @@ impl Store {
     }
 
     fn stopped(&self) -> CacheError {
-        self.inner.poisoned(word("its writer thread has stopped", "其写入线程已停止"))
+        self.inner.poisoned(localized("its writer thread has stopped", "其写入线程已停止"))
     }
 
     /// Stores the result of parsing an entry's body. Does not wait: if it is lost, the body is parsed again.

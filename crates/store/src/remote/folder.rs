@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::backend::{BackendFuture, ListedObject, Remote, RemoteError, WriteOutcome};
 use base::files::{is_temporary, sync_folder, temporary_in};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// Larger objects, and larger ranges of them, are not read.
@@ -42,7 +42,7 @@ impl FolderRemote {
         move |error| match error.kind() {
             io::ErrorKind::PermissionDenied => RemoteError::Denied {
                 url: url.clone(),
-                hint: word("Check the owner and the mode of the folder", "请检查文件夹的所有者与权限"),
+                hint: localized("Check the owner and the mode of the folder", "请检查文件夹的所有者与权限"),
             },
             _ => RemoteError::failed(operation, &url, error.to_string()),
         }
@@ -53,7 +53,7 @@ impl FolderRemote {
         match is_folder {
             Ok(true) => Ok(()),
             Ok(false) => {
-                Err(self.missing(word("It is a file, and a remote is a folder", "它是文件，而远程缓存是文件夹")))
+                Err(self.missing(localized("It is a file, and a remote is a folder", "它是文件，而远程缓存是文件夹")))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(&say!(
                 "Create it, or mount it: mkdir -m 700 {}",
@@ -98,12 +98,14 @@ impl FolderRemote {
     fn read_now(&self, name: &str, range: Option<Range<u64>>) -> Result<Bytes, RemoteError> {
         let path = self.root.join(name);
         let length = match fs::metadata(&path) {
-            Ok(meta) if !meta.is_file() => return Err(refused(name, word("it is no regular file", "不是普通文件"))),
+            Ok(meta) if !meta.is_file() => {
+                return Err(refused(name, localized("it is no regular file", "不是普通文件")));
+            }
             Ok(meta) => range.as_ref().map_or(meta.len(), |range| range.end.saturating_sub(range.start)),
             Err(error) => return Err(self.unread(name, error)),
         };
         if length > MAX_OBJECT {
-            return Err(refused(name, word("it is too large", "过大")));
+            return Err(refused(name, localized("it is too large", "过大")));
         }
         let start = range.as_ref().map_or(0, |range| range.start);
         let bytes = read_up_to(&path, start, length).map_err(|error| self.unread(name, error))?;
@@ -139,7 +141,7 @@ impl FolderRemote {
             started.map_err(self.failed(operation))?;
             let what = match tokio::time::timeout(PATIENCE, receiver).await {
                 Ok(Ok(result)) => return result,
-                Ok(Err(_)) => word("the operation broke off", "操作中断").to_owned(),
+                Ok(Err(_)) => localized("the operation broke off", "操作中断").to_owned(),
                 Err(_) => say!("there was no answer within {} s", "{} 秒内没有应答", PATIENCE.as_secs()),
             };
             Err(RemoteError::failed(operation, &self.url(), what))

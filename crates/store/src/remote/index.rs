@@ -12,7 +12,7 @@ use super::pack::{self, Footer, FooterHead, ItemKind, PackEnd, PackFault, PackIt
 use super::removals::{ListObject, trusted_lists};
 use super::signed::{RemoteId, Trust};
 use crate::digest::{Digest, DigestBuilder};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// A pack that is used.
@@ -154,7 +154,7 @@ impl RemoteIndex {
         trust: &Trust,
     ) -> Result<Option<(Pack, Vec<PackItem>)>, PackFault> {
         if signed.name() != name {
-            return Err(PackFault::Damaged(word("its footer is not that of its name", "其尾部与名称不符")));
+            return Err(PackFault::Damaged(localized("its footer is not that of its name", "其尾部与名称不符")));
         }
         let FooterHead { remote_id: signed_for, writer: key } = signed.head()?;
         let writer = key.and_then(|key| trust.writer(&key)).cloned();
@@ -277,7 +277,7 @@ pub(super) async fn read_footer(
         match SignedFooter::from_tail(&tail) {
             Ok(PackEnd::Footer(signed)) => return Ok(Ok(signed)),
             Ok(PackEnd::Needs(more)) if more > length && more <= object.bytes => length = more,
-            Ok(PackEnd::Needs(_)) => return Ok(Err(PackFault::Damaged(word("it is cut off", "被截断")))),
+            Ok(PackEnd::Needs(_)) => return Ok(Err(PackFault::Damaged(localized("it is cut off", "被截断")))),
             Err(fault) => return Ok(Err(fault)),
         }
     }

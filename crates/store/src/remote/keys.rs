@@ -9,7 +9,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 
-use base::locale::word;
+use base::locale::localized;
 use base::redaction;
 use base::say;
 
@@ -39,7 +39,7 @@ pub enum KeyError {
     BadSecret,
     #[error("{}", say!("expected a name and a public key, as in \"ci {PUBLIC}…\"", "应为名称与公钥，如 \"ci {PUBLIC}…\""))]
     NoName,
-    #[error("{}", word("the system gives no random numbers", "系统没有提供随机数"))]
+    #[error("{}", localized("the system gives no random numbers", "系统没有提供随机数"))]
     NoRandomness,
 }
 

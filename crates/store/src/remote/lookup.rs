@@ -11,7 +11,7 @@ use super::settings::RemoteSettings;
 use super::shared::SharedCache;
 use crate::cache::{Damage, Day, EntryHeader, KeyOf, Lookup, ModelNames, Record, RemovalReason, Store, StoredReply};
 use crate::digest::{ActionKey, Digest};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// A remote that takes longer counts as unavailable.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How a warning ends about a remote that fails.
 fn continues_without() -> &'static str {
-    word(
+    localized(
         "this plan continues without it, and what it has counts as pending",
         "本计划不使用它而继续，其中的内容视为待办",
     )

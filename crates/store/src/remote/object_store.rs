@@ -17,7 +17,7 @@ use super::backend::{BackendFuture, ListedObject, Remote, RemoteError, WriteOutc
 use super::index_objects::{self, CONCURRENT_REQUESTS};
 use super::url::{BucketUrl, StoreKind};
 use base::http::{self, Route};
-use base::locale::word;
+use base::locale::localized;
 use base::redaction;
 use base::say;
 use base::text::{one_line, shortened};
@@ -66,30 +66,30 @@ pub(super) fn open_bucket(at: &BucketUrl) -> Result<Box<dyn Remote>, RemoteError
     let (operators, credentials, create) = match at.store {
         StoreKind::S3 => (
             s3(at),
-            word(
+            localized(
                 "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, and what the key may do",
                 "请检查 AWS_ACCESS_KEY_ID、AWS_SECRET_ACCESS_KEY 和 AWS_REGION，以及该密钥的权限",
             ),
-            word(
+            localized(
                 "Create the bucket, or correct its name, AWS_REGION or AWS_ENDPOINT_URL",
                 "请创建存储桶，或更正其名称、AWS_REGION 或 AWS_ENDPOINT_URL",
             ),
         ),
         StoreKind::GoogleCloudStorage => (
             gcs(at),
-            word(
+            localized(
                 "Check the file of GOOGLE_APPLICATION_CREDENTIALS, and what its account may do",
                 "请检查 GOOGLE_APPLICATION_CREDENTIALS 所指的文件，以及该账户的权限",
             ),
-            word("Create the bucket, or correct its name", "请创建存储桶，或更正其名称"),
+            localized("Create the bucket, or correct its name", "请创建存储桶，或更正其名称"),
         ),
         StoreKind::AzureBlobs => (
             azblob(at),
-            word(
+            localized(
                 "Check AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY or the other AZURE variables, and the roles",
                 "请检查 AZURE_STORAGE_ACCOUNT_NAME、AZURE_STORAGE_ACCOUNT_KEY 或其他 AZURE 变量，以及角色",
             ),
-            word(
+            localized(
                 "Create the container, or correct its name or AZURE_STORAGE_ACCOUNT_NAME",
                 "请创建容器，或更正其名称或 AZURE_STORAGE_ACCOUNT_NAME",
             ),
@@ -109,11 +109,11 @@ pub(super) fn open_web_server(url: &str) -> Result<Box<dyn Remote>, RemoteError>
         builder = builder.token(&token);
     }
     let operator = operator(builder, Some(url)).map_err(|what| RemoteError::Setup { url: url.to_owned(), what })?;
-    let credentials = word(
+    let credentials = localized(
         "Check COMPEVAL_REMOTE_TOKEN, if the server wants a bearer token",
         "如果服务器需要 bearer 令牌，请检查 COMPEVAL_REMOTE_TOKEN",
     );
-    let create = word(
+    let create = localized(
         "There is no cache of compeval, or nothing was pushed to it yet",
         "那里没有 compeval 的缓存，或尚未上传任何内容",
     );
@@ -138,7 +138,7 @@ fn s3(at: &BucketUrl) -> Operators {
     // Other vendors take any region.
     let elsewhere = endpoint.as_ref().map(|_| "us-east-1".to_owned());
     let region = variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION")).or(elsewhere);
-    let region = region.ok_or(word(
+    let region = region.ok_or(localized(
         "AWS_REGION is not set; it is the region of the bucket, such as eu-central-1",
         "没有设置 AWS_REGION；它是存储桶所在的区域，如 eu-central-1",
     ))?;
@@ -180,7 +180,7 @@ fn azblob(at: &BucketUrl) -> Operators {
     let connection = variable("AZURE_STORAGE_CONNECTION_STRING");
     let endpoint = variable("AZURE_STORAGE_ENDPOINT").or(in_account);
     if endpoint.is_none() && connection.is_none() {
-        return Err(word(
+        return Err(localized(
             "neither AZURE_STORAGE_ACCOUNT_NAME nor AZURE_STORAGE_CONNECTION_STRING is set",
             "AZURE_STORAGE_ACCOUNT_NAME 与 AZURE_STORAGE_CONNECTION_STRING 均未设置",
         )
@@ -205,7 +205,7 @@ fn build_azblob(
     let builder = match connection {
         // the error may repeat the text
         Some(text) => Azblob::from_connection_string(text).map_err(|_| {
-            word(
+            localized(
                 "AZURE_STORAGE_CONNECTION_STRING is no connection string",
                 "AZURE_STORAGE_CONNECTION_STRING 不是连接字符串",
             )
@@ -259,7 +259,7 @@ impl Objects {
         let (url, hint) = (self.url.clone(), self.credentials);
         match error.kind() {
             ErrorKind::PermissionDenied if error.to_string().contains("RequestTimeTooSkewed") => {
-                let what = word(
+                let what = localized(
                     "the clock of this machine differs too much from that of the store",
                     "本机时钟与存储服务的时钟相差太多",
                 )
@@ -336,9 +336,9 @@ impl Bucket {
 
     async fn check_private_now(&self) -> Result<(), RemoteError> {
         let what = if succeeds(self.anonymous.read_with(super::marker::OBJECT).range(0..1)).await {
-            word("its objects can be read", "可读取其中的对象")
+            localized("its objects can be read", "可读取其中的对象")
         } else if succeeds(self.anonymous.list_with("/").limit(1)).await {
-            word("its objects can be listed", "可列出其中的对象")
+            localized("its objects can be listed", "可列出其中的对象")
         } else {
             return Ok(());
         };
@@ -399,7 +399,7 @@ impl WebServer {
     }
 
     fn refused<T: Send + 'static>(&self) -> BackendFuture<'_, T> {
-        let what = word("a web server is only read", "网络服务器只读").to_owned();
+        let what = localized("a web server is only read", "网络服务器只读").to_owned();
         futures::future::ready(Err(RemoteError::Setup { url: self.0.url.clone(), what })).boxed()
     }
 }

@@ -14,7 +14,7 @@ use super::keys::{PublicKey, SIGNATURE, SigningKey};
 use super::signed::{RemoteId, sign};
 use crate::cache::FORMAT;
 use crate::digest::Digest;
-use base::locale::word;
+use base::locale::localized;
 
 const MAGIC: [u8; 8] = *b"CEvPPACK";
 const END_MAGIC: [u8; 8] = *b"CEvPPEND";
@@ -121,10 +121,10 @@ pub(super) enum PackEnd {
 impl SignedFooter {
     /// Reads the end of a pack.
     pub(super) fn from_tail(tail: &[u8]) -> Result<PackEnd, PackFault> {
-        let cut = PackFault::Damaged(word("it is cut off", "被截断"));
+        let cut = PackFault::Damaged(localized("it is cut off", "被截断"));
         let (rest, end) = tail.split_last_chunk::<END>().ok_or(cut)?;
         if end[8..] != END_MAGIC {
-            return Err(PackFault::Damaged(word("its end is not that of a pack", "其末尾不是包的末尾")));
+            return Err(PackFault::Damaged(localized("its end is not that of a pack", "其末尾不是包的末尾")));
         }
         let [length, version] = [0, 4].map(|at| u32::from_le_bytes([end[at], end[at + 1], end[at + 2], end[at + 3]]));
         let length = length as usize;
@@ -132,10 +132,10 @@ impl SignedFooter {
             return Err(PackFault::Newer);
         }
         if version < VERSION {
-            return Err(PackFault::Damaged(word("its version never existed", "其版本从未存在过")));
+            return Err(PackFault::Damaged(localized("its version never existed", "其版本从未存在过")));
         }
         if length > MAX_FOOTER {
-            return Err(PackFault::Damaged(word("its footer has an impossible length", "其尾部的长度不可能")));
+            return Err(PackFault::Damaged(localized("its footer has an impossible length", "其尾部的长度不可能")));
         }
         let needed = length + SIGNATURE;
         let Some(signed) = rest.len().checked_sub(needed).and_then(|from| rest.get(from..)) else {
@@ -158,13 +158,14 @@ impl SignedFooter {
     /// The remote and the writer that the footer names. Not verified.
     pub(super) fn head(&self) -> Result<FooterHead, PackFault> {
         let head = postcard::take_from_bytes(&self.footer);
-        head.map(|(head, _)| head).map_err(|_| PackFault::Damaged(word("its footer cannot be read", "无法读取其尾部")))
+        head.map(|(head, _)| head)
+            .map_err(|_| PackFault::Damaged(localized("its footer cannot be read", "无法读取其尾部")))
     }
 
     /// The whole footer. The caller has verified its signature.
     pub(super) fn decode(&self) -> Result<Footer, PackFault> {
         postcard::from_bytes(&self.footer)
-            .map_err(|_| PackFault::Damaged(word("its footer cannot be read", "无法读取其尾部")))
+            .map_err(|_| PackFault::Damaged(localized("its footer cannot be read", "无法读取其尾部")))
     }
 
     /// Whether the writer that the footer names has signed it.

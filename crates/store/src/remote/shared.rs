@@ -33,7 +33,7 @@ use super::upload::{PACK_BYTES, PushCounts, Upload};
 use super::url::RemoteUrl;
 use crate::cache::{CacheError, ImportOrigin, Lookup, Store, Writer, now_ms};
 use crate::digest::{ActionKey, Digest};
-use base::{locale::word, say};
+use base::{locale::localized, say};
 
 /// Entries wait this long, or until there is a pack's worth of them, before they are uploaded.
 const UPLOAD_EVERY: Duration = Duration::from_secs(30);
@@ -166,7 +166,7 @@ impl SharedCache {
             return;
         }
         if let Err(error) = self.load().await {
-            self.mark_unavailable(&error, word("this run continues without it", "本次运行不使用它而继续"));
+            self.mark_unavailable(&error, localized("this run continues without it", "本次运行不使用它而继续"));
         }
     }
 
@@ -297,7 +297,7 @@ impl SharedCache {
                 return Ok(());
             }
             Err(error) => {
-                self.mark_unavailable(&error, word("nothing more is pulled", "不再拉取"));
+                self.mark_unavailable(&error, localized("nothing more is pulled", "不再拉取"));
                 return Ok(());
             }
         };

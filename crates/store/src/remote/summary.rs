@@ -9,7 +9,7 @@ use super::signed::Trust;
 use super::upload::PushCounts;
 use crate::cache::{CacheError, now_ms};
 use crate::digest::Digest;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// What was pulled.
@@ -152,7 +152,7 @@ pub(super) fn damaged_pack(name: &Digest, url: &str, what: &str) -> String {
 
 /// An entry of a pack that is not what the footer says.
 pub(super) fn differing_entry(file: &str) -> CacheError {
-    let what = word("an entry differs from what its footer says", "有条目与其尾部不符");
+    let what = localized("an entry differs from what its footer says", "有条目与其尾部不符");
     CacheError::BadImport { path: file.into(), what: what.to_owned() }
 }
 
@@ -165,7 +165,7 @@ pub(super) fn not_uploaded(count: usize, error: &RemoteError) -> String {
 }
 
 fn count_packs(count: u64) -> String {
-    if count == 1 { word("1 pack", "1 个包").to_owned() } else { say!("{count} packs", "{count} 个包") }
+    if count == 1 { localized("1 pack", "1 个包").to_owned() } else { say!("{count} packs", "{count} 个包") }
 }
 
 fn some_packs(count: u64) -> Option<String> {
@@ -175,7 +175,7 @@ fn some_packs(count: u64) -> Option<String> {
 pub(super) fn clock_warning(index: &RemoteIndex) -> Option<String> {
     let newest = index.packs.iter().max_by_key(|pack| pack.created)?;
     let ahead = newest.created.saturating_sub(now_ms());
-    let name = newest.writer.as_ref().map_or(word("a machine", "某台机器"), |writer| &writer.name);
+    let name = newest.writer.as_ref().map_or(localized("a machine", "某台机器"), |writer| &writer.name);
     (ahead > CLOCK_TOLERANCE_MS).then(|| {
         say!(
             "the clock of {name} or of this machine is wrong: a pack was written {} min from now",

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use base::locale::word;
+use base::locale::localized;
 use base::named_enum;
 
 /// Where a remote is.
@@ -48,7 +48,7 @@ named_enum! {
 pub enum UrlError {
     #[error(
         "{}",
-        word(
+        localized(
             "a remote is fs:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, or https://HOST/PATH, \
          which is only read",
             "远程缓存写作 fs:///FOLDER、s3://BUCKET/PREFIX、gs://BUCKET/PREFIX、az://CONTAINER/PREFIX，或只读的 https://HOST/PATH"
@@ -57,7 +57,7 @@ pub enum UrlError {
     Scheme,
     #[error(
         "{}",
-        word(
+        localized(
             "credentials do not belong in the URL of a remote; set them in the environment",
             "远程缓存的 URL 中不可含有凭据；请放入环境变量"
         )
@@ -65,12 +65,12 @@ pub enum UrlError {
     Credentials,
     #[error(
         "{}",
-        word("a folder needs an absolute path: fs:///srv/compeval", "文件夹需要绝对路径：fs:///srv/compeval")
+        localized("a folder needs an absolute path: fs:///srv/compeval", "文件夹需要绝对路径：fs:///srv/compeval")
     )]
     Relative,
     #[error(
         "{}",
-        word(
+        localized(
             "expected the name of a bucket and a prefix of letters, digits, `-`, `_`, `.` and `/`",
             "应为存储桶名称，以及由字母、数字、`-`、`_`、`.` 和 `/` 组成的前缀"
         )
@@ -78,7 +78,7 @@ pub enum UrlError {
     Bucket,
     #[error(
         "{}",
-        word(
+        localized(
             "http:// is for servers of this machine alone; use https://",
             "http:// 只用于本机的服务器；请用 https://"
         )

@@ -13,7 +13,7 @@ use crate::cli::project::{open_snapshot, open_store, project_paths_of};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{BatchClosing, BatchIntent, ClosedBatch, Journal, OpenBatch};
 use crate::evaluation::runtime;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Usd;
 use models::BatchClient;
@@ -101,7 +101,7 @@ fn cancel(OpenBatch { intent, id }: &OpenBatch) -> Result<(), Failure> {
             intent.nonce
         );
         return Err(Failure::error(message)
-            .hinted(word("run again: the next run looks for it", "请重新运行：下次运行会查找它")));
+            .hinted(localized("run again: the next run looks for it", "请重新运行：下次运行会查找它")));
     };
     let client = BatchClient::new(&intent.account).map_err(|failure| Failure::input(failure.to_string()))?;
     let cancelled = runtime()?.block_on(client.cancel(id));
@@ -138,16 +138,16 @@ impl BatchJson {
 
 fn print(open: &[OpenBatch], console: &Console) {
     if open.is_empty() {
-        console.print(word("No open batches.", "没有进行中的批次。"));
+        console.print(localized("No open batches.", "没有进行中的批次。"));
         return;
     }
     let head = [
-        left(word("batch", "批次"), 18),
-        left(word("model", "模型"), 28),
-        right(word("requests", "请求"), 9),
-        right(word("at most", "至多"), 12),
-        right(word("age", "时长"), 9),
-        format!("  {}", word("where", "所在")),
+        left(localized("batch", "批次"), 18),
+        left(localized("model", "模型"), 28),
+        right(localized("requests", "请求"), 9),
+        right(localized("at most", "至多"), 12),
+        right(localized("age", "时长"), 9),
+        format!("  {}", localized("where", "所在")),
     ]
     .concat();
     console.print(&console.paint(TextStyle::Strong, &head));

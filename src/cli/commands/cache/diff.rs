@@ -10,7 +10,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
 use crate::plan::{DiffSide, Hunk, hunks, source_label};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use store::cache::{CacheSnapshot, EntryStatus, Lookup, Record};
 
@@ -242,16 +242,21 @@ fn describe(old: &LoadedEntry, new: &LoadedEntry, difference: &DiffJson, console
 fn output_lines(old: &LoadedEntry, new: &LoadedEntry, difference: &DiffJson, console: &Console) -> Vec<String> {
     match (&difference.output, difference.same_output) {
         (Some(output), _) => {
-            let mut lines = vec![console.paint(TextStyle::Strong, word("Output", "输出"))];
+            let mut lines = vec![console.paint(TextStyle::Strong, localized("Output", "输出"))];
             lines.extend(output.text_lines(console));
             lines
         }
-        (None, Some(true)) => vec![console.paint(TextStyle::Good, word("The outputs are the same.", "输出相同。"))],
+        (None, Some(true)) => {
+            vec![console.paint(TextStyle::Good, localized("The outputs are the same.", "输出相同。"))]
+        }
         (None, _) if difference.is_readable => {
-            vec![console.paint(TextStyle::Dim, word("The outputs have the same text.", "输出的文字相同。"))]
+            vec![console.paint(TextStyle::Dim, localized("The outputs have the same text.", "输出的文字相同。"))]
         }
         (None, _) => vec![
-            console.paint(TextStyle::Strong, word("There are not two outputs to compare.", "没有可供比较的两个输出。")),
+            console.paint(
+                TextStyle::Strong,
+                localized("There are not two outputs to compare.", "没有可供比较的两个输出。"),
+            ),
             console.paint(TextStyle::Bad, &format!("- {}", status_line(&old.record, status_word))),
             console.paint(TextStyle::Good, &format!("+ {}", status_line(&new.record, status_word))),
         ],
@@ -276,7 +281,7 @@ impl EntryDifference {
 
     fn text_lines(&self, console: &Console) -> Vec<String> {
         match self.hunks.is_empty() {
-            true => vec![console.paint(TextStyle::Dim, word("  the texts are not stored", "  文字没有保存"))],
+            true => vec![console.paint(TextStyle::Dim, localized("  the texts are not stored", "  文字没有保存"))],
             false => hunk_lines(&self.hunks, "  ", console),
         }
     }

@@ -10,7 +10,7 @@ use crate::cli::format::{age, duration, left, money, short_tokens, size};
 use crate::cli::project::open_snapshot;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{BodyFormat, EntryCoordinate, EntryMeta, EntryRecord};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::{Usage, Usd};
 use models::{Lane, Operation};
@@ -21,14 +21,14 @@ use store::cache::{CacheSnapshot, Day, EntryStatus, ImportOrigin, Lookup, Record
 pub(crate) fn snapshot(cache: &std::path::Path, console: &Console) -> Result<CacheSnapshot, Failure> {
     let snapshot = open_snapshot(cache)?;
     for notice in snapshot.notices() {
-        console.warn(word("cache:", "缓存："), notice);
+        console.warn(localized("cache:", "缓存："), notice);
     }
     Ok(snapshot)
 }
 
 /// What a command says of a cache without entries.
 pub(super) fn empty_cache() -> String {
-    with_project_flags(word("The cache is empty; `compeval run` fills it.", "缓存为空；`compeval run` 会填充它。"))
+    with_project_flags(localized("The cache is empty; `compeval run` fills it.", "缓存为空；`compeval run` 会填充它。"))
         .into_owned()
 }
 
@@ -57,8 +57,8 @@ pub(crate) fn model_of(meta: &EntryMeta) -> String {
 pub(crate) fn model_words(model: &str) -> String {
     match (model, model.strip_prefix("rule ")) {
         (_, Some(rule)) => say!("rule {rule}", "规则 {rule}"),
-        ("program", _) => word("program", "程序").to_owned(),
-        (DAMAGED, _) => word(DAMAGED, "（已损坏）").to_owned(),
+        ("program", _) => localized("program", "程序").to_owned(),
+        (DAMAGED, _) => localized(DAMAGED, "（已损坏）").to_owned(),
         _ => model.to_owned(),
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn status_word(status: &EntryStatus) -> &'static str {
         EntryStatus::Malformed { .. } => "不可读",
         EntryStatus::Failed { .. } => "失败",
     };
-    word(status_of(status), chinese)
+    localized(status_of(status), chinese)
 }
 
 /// A time in milliseconds since 1970 as RFC 3339, to the second.
@@ -175,22 +175,24 @@ pub(crate) fn status_line(record: &Record, words: fn(&EntryStatus) -> &'static s
 /// Who made an entry, when, from what, and at what cost: one line each.
 pub(crate) fn provenance(console: &Console, record: &Record, meta: &EntryMeta) -> Vec<String> {
     let mut lines = vec![
-        (word("made by", "出自"), maker(meta)),
-        (word("made", "产生"), making(record, meta)),
-        (word("took", "用量"), consumption(record, meta)),
+        (localized("made by", "出自"), maker(meta)),
+        (localized("made", "产生"), making(record, meta)),
+        (localized("took", "用量"), consumption(record, meta)),
     ];
     if meta.lane != Lane::Live {
-        lines.push((word("lane", "通道"), meta.lane.to_string()));
+        lines.push((localized("lane", "通道"), meta.lane.to_string()));
     }
-    lines.extend(meta.request_id.as_ref().map(|id| (word("request", "请求"), id.clone())));
+    lines.extend(meta.request_id.as_ref().map(|id| (localized("request", "请求"), id.clone())));
     if let Some(ImportOrigin { remote, pack, writer }) = &meta.imported {
-        lines.extend(writer.as_ref().map(|Writer { name, key }| (word("writer", "写入者"), format!("{name} ({key})"))));
-        let what = if writer.is_some() { word("pulled", "拉取") } else { word("imported", "导入") };
+        lines.extend(
+            writer.as_ref().map(|Writer { name, key }| (localized("writer", "写入者"), format!("{name} ({key})"))),
+        );
+        let what = if writer.is_some() { localized("pulled", "拉取") } else { localized("imported", "导入") };
         lines.push((what, say!("from {remote} (pack {})", "出自 {remote}（包 {}）", pack.short())));
     }
     for (name, source) in &meta.sources.0 {
         let path = crate::plan::source_label(name, source.path.as_deref());
-        lines.push((word("from", "来源"), say!("{path} as of {}", "{path}，版本 {}", source.digest.short())));
+        lines.push((localized("from", "来源"), say!("{path} as of {}", "{path}，版本 {}", source.digest.short())));
     }
     lines.into_iter().map(|(name, value)| format!("{}{value}", console.paint(TextStyle::Dim, &left(name, 9)))).collect()
 }

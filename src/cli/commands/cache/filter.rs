@@ -11,7 +11,7 @@ use crate::action::Stage;
 use crate::cli::failure::Failure;
 use crate::entries::{EntryMeta, EntryRecord};
 use crate::pipeline::suggest;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use store::cache::{Record, now_ms};
 
@@ -77,15 +77,15 @@ impl EntryFilter {
     /// Advice if nothing was found: the nearest name for the first one that no entry has.
     pub(super) fn advice(&self, names: &EntryNames) -> Option<String> {
         let parts = [
-            (word("method", "方法"), &self.wanted.method, &names.methods),
-            (word("model", "模型"), &self.wanted.model, &names.models),
-            (word("fixture", "样本"), &self.wanted.fixture, &names.fixtures),
+            (localized("method", "方法"), &self.wanted.method, &names.methods),
+            (localized("model", "模型"), &self.wanted.model, &names.models),
+            (localized("fixture", "样本"), &self.wanted.fixture, &names.fixtures),
         ];
         let of = match (self.wanted.stage, self.before) {
             (None, None) => "",
-            (Some(_), None) => word(" of this stage", "此阶段的"),
-            (None, Some(_)) => word(" of this age", "此时间的"),
-            (Some(_), Some(_)) => word(" of this stage and age", "此阶段与时间的"),
+            (Some(_), None) => localized(" of this stage", "此阶段的"),
+            (None, Some(_)) => localized(" of this age", "此时间的"),
+            (Some(_), Some(_)) => localized(" of this stage and age", "此阶段与时间的"),
         };
         let unknown = parts.into_iter().find_map(|(what, wanted, known)| {
             let wanted = wanted.as_ref().filter(|wanted| !known.iter().any(|name| is_named(wanted, name)))?;

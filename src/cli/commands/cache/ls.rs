@@ -6,7 +6,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::format::{Noun, age, count, cut, display_width, left, money, right, short_tokens, size};
 use crate::cli::terminal::{Console, Pages, TextStyle, escape_json};
 use crate::entries::{EntryLookup, EntryMeta};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use store::cache::{CacheSnapshot, Day, EntryStatus, Lookup, Record, now_ms};
 
@@ -36,7 +36,7 @@ pub(super) fn run(snapshot: &CacheSnapshot, args: &CacheFilter, console: &Consol
     list.end(filter.advice(&names), snapshot.is_empty());
     // only now, because a pager may have used the screen
     for damage in damaged {
-        console.warn(word("cache:", "缓存："), damage);
+        console.warn(localized("cache:", "缓存："), damage);
     }
     Ok(Exit::Done)
 }
@@ -101,8 +101,8 @@ impl<'c> EntryList<'c> {
     fn line(&self, record: &Record, meta: &EntryMeta, day: Day) -> String {
         let fault = match record.status {
             EntryStatus::Output { .. } | EntryStatus::Unparsed => None,
-            EntryStatus::Malformed { .. } => Some((TextStyle::Warning, word("unreadable", "不可读"))),
-            EntryStatus::Failed { .. } => Some((TextStyle::Bad, word("failed", "失败"))),
+            EntryStatus::Malformed { .. } => Some((TextStyle::Warning, localized("unreadable", "不可读"))),
+            EntryStatus::Failed { .. } => Some((TextStyle::Bad, localized("failed", "失败"))),
         };
         let tokens = match (meta.usage.input, meta.usage.output) {
             (None, None) => "–".to_owned(),
@@ -142,9 +142,9 @@ impl<'c> EntryList<'c> {
         self.pages.end();
         match (self.entries, is_empty) {
             (0, true) => self.console.note(&empty_cache()),
-            (0, false) => {
-                self.console.note(&advice.unwrap_or_else(|| word("No entry matches.", "没有符合的条目。").to_owned()))
-            }
+            (0, false) => self
+                .console
+                .note(&advice.unwrap_or_else(|| localized("No entry matches.", "没有符合的条目。").to_owned())),
             // the sums are unknown if the reader left early
             (entries, _) if self.is_read => {
                 let (entries, bytes) = (count(entries, Noun::Entry), size(self.bytes));
@@ -156,12 +156,12 @@ impl<'c> EntryList<'c> {
 }
 
 fn head() -> &'static str {
-    word(
+    localized(
         "key           stage     model                      size       tokens      cost     age  last use    made for",
         "键            阶段      模型                       大小         词元      费用    时长  最近使用    用途",
     )
 }
 
 fn narrow_head() -> &'static str {
-    word("key           stage        size      cost     age", "键            阶段         大小      费用    时长")
+    localized("key           stage        size      cost     age", "键            阶段         大小      费用    时长")
 }

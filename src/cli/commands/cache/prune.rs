@@ -25,7 +25,7 @@ use crate::plan::{self, ReachableEntries};
 use crate::results::{Outcome, all_sets};
 use base::clock::moment;
 use base::files::this_command;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Usd;
 use models::{ModelRef, Prices};
@@ -180,9 +180,9 @@ impl PruneCriteria {
             args;
         let has_filter = stage.is_some() || model.is_some() || writer.is_some() || older_than.is_some();
         if !(has_filter || *unreachable || max_size.is_some()) {
-            let message = word("cache prune needs a condition for what to remove", "cache prune 需要删除条件");
+            let message = localized("cache prune needs a condition for what to remove", "cache prune 需要删除条件");
             return Err(Failure::input(message).hinted(
-                word("--unreachable, --older-than 30d, --max-size 2GB, --stage S, --model M or --writer W; several must all hold. \
+                localized("--unreachable, --older-than 30d, --max-size 2GB, --stage S, --model M or --writer W; several must all hold. \
                  --dry-run only reports what would be removed", "--unreachable、--older-than 30d、--max-size 2GB、--stage S、--model M 或 --writer W；多个条件须同时成立。--dry-run 只报告将删除的内容"),
             ));
         }
@@ -287,12 +287,12 @@ fn kept_by_labels(results: &Path, lookup: &impl Lookup) -> Result<HashSet<Action
 fn warn_about_stale(reachable: &ReachableEntries, console: &Console) {
     if reachable.stale > 0 {
         let stale = count(reachable.stale, Noun::Action);
-        let text = word(
+        let text = localized(
             "of the pipeline have no readable output in the cache; entries made from their earlier outputs count as \
                     unreachable. To keep those that turn out unchanged, use `compeval run` first",
             "属于本流程而在缓存中没有可读取的输出；由其先前输出得到的条目视为不可达。要保留其中不变的，请先 `compeval run`",
         );
-        console.warn(word("note:", "说明："), format_args!("{stale} {text}"));
+        console.warn(localized("note:", "说明："), format_args!("{stale} {text}"));
     }
 }
 
@@ -361,7 +361,7 @@ impl PrunePlan {
             let (round, rest) = left.split_at(number_to_remove(left, kept, disk, aim));
             if round.is_empty() {
                 let is_enough = (disk <= most).then(|| {
-                    word(
+                    localized(
                         "removing rows and report data, which runs derive again, was enough.",
                         "删除可由运行重新得出的行与报告数据即已足够。",
                     )
@@ -440,7 +440,7 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
     let disk = plan.freed.filter(|_| is_changed).map(|_| format!(" {}", disk_change(before, plan.disk)));
     let disk = disk.unwrap_or_default();
     if plan.entries == 0 {
-        let why = plan.why.as_deref().unwrap_or(word("no entry matches.", "没有符合的条目。"));
+        let why = plan.why.as_deref().unwrap_or(localized("no entry matches.", "没有符合的条目。"));
         console.print(&say!("Nothing to remove: {why}{disk}", "没有可删除的：{why}{disk}"));
         return;
     }
@@ -455,9 +455,9 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
         ));
     }
     let head = match (plan.dry_run, plan.is_least) {
-        (true, false) => console.paint(TextStyle::Warning, word("Would remove:", "将删除：")),
-        (true, true) => console.paint(TextStyle::Warning, word("Would remove, at least:", "将删除（至少）：")),
-        (false, _) => console.paint(TextStyle::Good, word("Removed:", "已删除：")),
+        (true, false) => console.paint(TextStyle::Warning, localized("Would remove:", "将删除：")),
+        (true, true) => console.paint(TextStyle::Warning, localized("Would remove, at least:", "将删除（至少）：")),
+        (false, _) => console.paint(TextStyle::Good, localized("Removed:", "已删除：")),
     };
     let again = say!(
         "making them again would cost {} and take {} of calls",
@@ -472,7 +472,7 @@ fn report(plan: &PrunePlan, before: u64, console: &Console) {
 fn disk_change(before: u64, now: u64) -> String {
     let change = match now.cmp(&before) {
         Ordering::Less => say!("{} less than before", "比之前少 {}", size(before - now)),
-        Ordering::Equal => word("as before", "与之前相同").to_owned(),
+        Ordering::Equal => localized("as before", "与之前相同").to_owned(),
         Ordering::Greater => say!("{} more than before", "比之前多 {}", size(now - before)),
     };
     say!("The cache takes {} on disk, {change}.", "缓存占用磁盘 {}，{change}。", size(now))

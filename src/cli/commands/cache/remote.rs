@@ -13,7 +13,7 @@ use crate::cli::remote::{RemoteArgs, SIGNING_KEY};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::ProjectPaths;
 use crate::results::{ResultsFolder, open_results};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shell_word;
 use store::cache::{CacheSnapshot, Lookup};
@@ -24,7 +24,8 @@ pub(super) fn writer_name(text: &str) -> Result<String, String> {
     if !text.trim().is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_. ".contains(c)) {
         Ok(text.trim().to_owned())
     } else {
-        Err(word("expected letters, digits, spaces, `-`, `_` and `.`", "应为字母、数字、空格、`-`、`_` 和 `.`").into())
+        Err(localized("expected letters, digits, spaces, `-`, `_` and `.`", "应为字母、数字、空格、`-`、`_` 和 `.`")
+            .into())
     }
 }
 
@@ -38,8 +39,8 @@ fn block_on<T, E: Into<Failure>>(work: impl Future<Output = Result<T, E>>) -> Re
 }
 
 fn load_summary(shared: &SharedCache, console: &Console) -> Result<SharedSummary, Failure> {
-    shared.take_warnings().into_iter().for_each(|warning| console.warn(word("remote:", "远程："), warning));
-    shared.summary().ok_or_else(|| Failure::error(word("the remote could not be read", "无法读取远程缓存")))
+    shared.take_warnings().into_iter().for_each(|warning| console.warn(localized("remote:", "远程："), warning));
+    shared.summary().ok_or_else(|| Failure::error(localized("the remote could not be read", "无法读取远程缓存")))
 }
 
 pub(super) fn push(
@@ -53,7 +54,7 @@ pub(super) fn push(
     let keys = keys_to_share(&snapshot, set.as_ref())?;
     let shared = args.writing().required(&paths.remote)?;
     if !shared.is_written() {
-        return Err(Failure::input(word("the remote is only read", "远程缓存为只读")).hinted(say!(
+        return Err(Failure::input(localized("the remote is only read", "远程缓存为只读")).hinted(say!(
             "--remote-mode write; {}",
             "--remote-mode write；{}",
             new_key()
@@ -83,7 +84,7 @@ fn print_pushed(pushed: PushCounts, to: &str, console: &Console) {
             "{lost} not uploaded: damaged, or no longer in the cache; a run makes them again",
             "未上传 {lost}：已损坏或已不在缓存中；运行会重新产生"
         );
-        console.warn(word("remote:", "远程："), text);
+        console.warn(localized("remote:", "远程："), text);
     }
     let left = if left.is_empty() { String::new() } else { format!("; {}", left.join(", ")) };
     console.print(&say!(
@@ -126,13 +127,13 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
     let shared = args.required(&paths.remote)?;
     if !is_dry && !shared.is_written() {
         return Err(
-            Failure::input(word("the remote is only read", "远程缓存为只读")).hinted("COMPEVAL_REMOTE_MODE=write")
+            Failure::input(localized("the remote is only read", "远程缓存为只读")).hinted("COMPEVAL_REMOTE_MODE=write")
         );
     }
     let RemotePruneCounts { labels, kept, marked, waiting, deleted, deleted_bytes, records } =
         block_on(shared.prune(is_dry))?;
-    let would = if is_dry { word("Would mark", "将标记") } else { word("Marked", "已标记") };
-    let and = if is_dry { word("delete", "删除") } else { word("deleted", "删除") };
+    let would = if is_dry { localized("Would mark", "将标记") } else { localized("Marked", "已标记") };
+    let and = if is_dry { localized("delete", "删除") } else { localized("deleted", "删除") };
     console.print(&say!(
         "{would} {} and {and} {} ({}). {} marked earlier; {} stay for {}.",
         "{would} {}，{and} {}（{}）。先前已标记 {}；{} 保留 {}。",
@@ -156,7 +157,7 @@ pub(super) fn prune(paths: &ProjectPaths, args: &RemoteArgs, is_dry: bool, conso
         let delete = CommandLine::current().of_project().command(&format!("cache prune --remote{url} --delete"));
         // Whoever may only read may count.
         let mode = if shared.is_written() { "" } else { "COMPEVAL_REMOTE_MODE=write " };
-        let when = word("(a pack goes 30 days after it was marked)", "（包在标记 30 天后删除）");
+        let when = localized("(a pack goes 30 days after it was marked)", "（包在标记 30 天后删除）");
         console.next(format_args!("{mode}{delete}   {when}"));
     }
     console.json(&json!({
@@ -205,8 +206,11 @@ fn keys_to_share(snapshot: &CacheSnapshot, set: Option<&ResultsFolder>) -> Resul
         None => all_keys(snapshot),
     };
     if keys.is_empty() {
-        return Err(Failure::input(word("there is nothing to push: the cache is empty", "没有可上传的：缓存为空"))
-            .hinted(word("`compeval run` fills it", "`compeval run` 会填充它")));
+        return Err(Failure::input(localized(
+            "there is nothing to push: the cache is empty",
+            "没有可上传的：缓存为空",
+        ))
+        .hinted(localized("`compeval run` fills it", "`compeval run` 会填充它")));
     }
     Ok(keys)
 }

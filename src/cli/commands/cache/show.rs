@@ -8,7 +8,7 @@ use crate::cli::failure::{Exit, Failure, not_as_json};
 use crate::cli::format::{display_width, left};
 use crate::cli::terminal::{Console, TextStyle, page};
 use crate::entries::{EntryLookup, EntryMeta};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::one_line;
 use store::cache::{CacheSnapshot, Damage, EntryStatus, Lookup, Record};
@@ -49,7 +49,7 @@ pub(super) fn run(
             record.key.0.short()
         );
         return Err(Failure::error(message)
-            .hinted(word("`compeval run` calls the model again", "`compeval run` 会再次调用模型")));
+            .hinted(localized("`compeval run` calls the model again", "`compeval run` 会再次调用模型")));
     }
     if raw {
         console.raw(&snapshot.body(&record).map_err(damaged)?);
@@ -66,7 +66,7 @@ pub(super) fn run(
 }
 
 fn damaged(damage: Damage) -> Failure {
-    Failure::error(damage.to_string()).hinted(word(
+    Failure::error(damage.to_string()).hinted(localized(
         "`compeval cache verify` removes it; the next run makes it again",
         "`compeval cache verify` 会删除它；下次运行重新产生",
     ))
@@ -109,13 +109,13 @@ fn describe(
         ));
     }
     if inputs {
-        lines.push(format!("\n{}", console.paint(TextStyle::Strong, word("Inputs", "输入"))));
+        lines.push(format!("\n{}", console.paint(TextStyle::Strong, localized("Inputs", "输入"))));
         lines.extend(input_lines(meta, console));
     }
     match output {
         None => {}
         Some(EntryOutput::Grades(grades)) => {
-            lines.push(format!("\n{}", console.paint(TextStyle::Strong, word("Grades", "评分"))));
+            lines.push(format!("\n{}", console.paint(TextStyle::Strong, localized("Grades", "评分"))));
             for (criterion, score, reason) in grades {
                 lines.push(format!("  {} {}", left(criterion, 28), console.paint(TextStyle::Strong, score)));
                 let options =
@@ -124,7 +124,7 @@ fn describe(
             }
         }
         Some(output) => {
-            lines.push(format!("\n{}", console.paint(TextStyle::Strong, word("Output", "输出"))));
+            lines.push(format!("\n{}", console.paint(TextStyle::Strong, localized("Output", "输出"))));
             lines.push(output.text());
         }
     }
@@ -150,7 +150,7 @@ pub(crate) fn input_lines(meta: &EntryMeta, console: &Console) -> Vec<String> {
 /// A text on one line, cut at `width`; nothing where it is not stored.
 fn first_words(text: Option<&str>, width: usize) -> String {
     let text = match text {
-        Some("") => word("(empty)", "（空）").to_owned(),
+        Some("") => localized("(empty)", "（空）").to_owned(),
         text => text.map(one_line).unwrap_or_default(),
     };
     match textwrap::wrap(&text, width).first() {

@@ -12,7 +12,7 @@ use crate::cli::format::{Noun, count, left, money, right, short, size};
 use crate::cli::terminal::{Console, TextStyle};
 use crate::entries::{EntryMeta, EntryRecord};
 use crate::results::{Manifest, ResultsFolder, all_sets, labels};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::{Tokens, Usd, add_known};
 use store::cache::{CacheSnapshot, DiskUsage, EntryHeader, Lookup, Record, now_ms};
@@ -134,10 +134,10 @@ type EntryCosts = HashMap<ActionKey, Option<Usd>>;
 /// An age of entries as it is printed; JSON has the English name.
 fn age_word(age: &'static str) -> &'static str {
     match age {
-        "today" => word("today", "今天"),
-        "this week" => word("this week", "本周"),
-        "this month" => word("this month", "本月"),
-        _ => word("older", "更早"),
+        "today" => localized("today", "今天"),
+        "this week" => localized("this week", "本周"),
+        "this month" => localized("this month", "本月"),
+        _ => localized("older", "更早"),
     }
 }
 
@@ -190,7 +190,7 @@ fn sum_savings(results: &Path, costs: &EntryCosts, console: &Console) -> Option<
                     saved.usd = add_known(saved.usd, not_paid(&manifest, &keys, costs));
                 }
             }
-            Err(error) => console.note(&console.labelled(TextStyle::Warning, word("skipped:", "跳过："), error)),
+            Err(error) => console.note(&console.labelled(TextStyle::Warning, localized("skipped:", "跳过："), error)),
         }
     }
     (saved.labels > 0).then_some(saved)
@@ -211,20 +211,25 @@ fn describe(stats: &StatsJson, console: &Console) -> String {
 
     let (name, tokens) = match is_narrow {
         true => (22, String::new()),
-        false => {
-            (28, format!(" {} {}", right(word("tokens in", "输入词元"), 10), right(word("tokens out", "输出词元"), 10)))
-        }
+        false => (
+            28,
+            format!(
+                " {} {}",
+                right(localized("tokens in", "输入词元"), 10),
+                right(localized("tokens out", "输出词元"), 10)
+            ),
+        ),
     };
-    let (entries, bytes) = (right(word("entries", "条目"), 8), right(word("size", "大小"), 9));
-    let head = format!("{:<name$} {entries} {bytes}{tokens}  {}", "", word("cost", "费用"));
-    let mut text = vec![console.paint(TextStyle::Strong, &head), stats.total.line(word("all", "全部"), is_narrow)];
+    let (entries, bytes) = (right(localized("entries", "条目"), 8), right(localized("size", "大小"), 9));
+    let head = format!("{:<name$} {entries} {bytes}{tokens}  {}", "", localized("cost", "费用"));
+    let mut text = vec![console.paint(TextStyle::Strong, &head), stats.total.line(localized("all", "全部"), is_narrow)];
     for (heading, groups) in
-        [(word("by stage", "按阶段"), &stats.by_stage), (word("by model", "按模型"), &stats.by_model)]
+        [(localized("by stage", "按阶段"), &stats.by_stage), (localized("by model", "按模型"), &stats.by_model)]
     {
         text.push(console.paint(TextStyle::Dim, heading));
         text.extend(groups.iter().map(|(name, sums)| sums.line(&model_words(name), is_narrow)));
     }
-    text.push(console.paint(TextStyle::Dim, word("by age", "按时间")));
+    text.push(console.paint(TextStyle::Dim, localized("by age", "按时间")));
     text.extend(stats.by_age.iter().map(|age| age.sums.line(age_word(age.age), is_narrow)));
     let DiskUsage { total, entries, derived, index, other } = stats.disk;
     let [entries, derived, index, other] = [entries, derived, index, other].map(size);

@@ -14,7 +14,7 @@ use crate::cli::project::{given, project_paths_of};
 use crate::cli::terminal::{Column, Console, TextStyle, number, render_table};
 use crate::results::{AgreementResult, HumanGrades, JudgeAgreement, blind_sheet, compare_judges};
 use base::files::{system_words, write_whole};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shell_word;
 use stats::thresholds::MIN_PAIRS;
@@ -51,7 +51,7 @@ pub(super) fn run(common: &Common, path: &Path, label: Option<&str>, console: &C
         console.print(&counts(&compared, &name));
     });
     for warning in &warnings {
-        console.warn(word("warning:", "警告："), warning);
+        console.warn(localized("warning:", "警告："), warning);
     }
     Ok(Exit::Done)
 }
@@ -60,7 +60,7 @@ fn read_grades(path: &Path) -> Result<HumanGrades, Failure> {
     let bytes = std::fs::read(path).map_err(|error| {
         let why = system_words(&error);
         Failure::input(say!("cannot read {}: {why}", "无法读取 {}：{why}", path.display()))
-            .hinted(word("a CSV file of human grades", "人工评分的 CSV 文件"))
+            .hinted(localized("a CSV file of human grades", "人工评分的 CSV 文件"))
     })?;
     HumanGrades::parse(&path.display().to_string(), &bytes).map_err(Failure::Problems)
 }
@@ -94,12 +94,12 @@ fn nothing_common(compared: &AgreementResult, label: &str) -> Failure {
     let message =
         say!("no grade in the file matches a judged cell of `{label}`", "文件中没有评分对应 `{label}` 的已评分单元");
     let hint = match compared.excluded {
-        0 => word(
+        0 => localized(
             "the cells named were not judged; `compeval run` again completes them",
             "所指单元尚未评分；再次 `compeval run` 可补全",
         )
         .to_owned(),
-        all if all == compared.graded => word(
+        all if all == compared.graded => localized(
             "all grades are of ceiling and floor, which are left out: they are easy to \
                                           grade, and inflate every coefficient; grade cells of real methods",
             "所有评分都属于上限和下限，不予计入：它们容易评分，会抬高所有系数；请给真实方法的单元评分",
@@ -116,17 +116,18 @@ fn nothing_common(compared: &AgreementResult, label: &str) -> Failure {
 
 fn page(judge: &JudgeAgreement, console: &Console) -> String {
     let columns = [
-        Column::Left(word("dimension", "维度")),
-        Column::Right(word("pairs", "对数")),
-        Column::Right(word("exact", "相同")),
-        Column::Right(word("within 1", "相差 1 以内")),
-        Column::Right(word("Spearman", "斯皮尔曼")),
-        Column::Right(word("kappa", "卡帕")),
-        Column::Right(word("judge − human", "评审 − 人工")),
+        Column::Left(localized("dimension", "维度")),
+        Column::Right(localized("pairs", "对数")),
+        Column::Right(localized("exact", "相同")),
+        Column::Right(localized("within 1", "相差 1 以内")),
+        Column::Right(localized("Spearman", "斯皮尔曼")),
+        Column::Right(localized("kappa", "卡帕")),
+        Column::Right(localized("judge − human", "评审 − 人工")),
     ];
     let dimensions = judge.dimensions.iter().map(|(dimension, found)| line(dimension_name(*dimension), found));
-    let table = render_table(&columns, dimensions.chain([line(word("all", "全部"), &judge.pooled)]), console.width());
-    let name = judge.judge.as_deref().unwrap_or(word("panel (median)", "评审组（中位数）"));
+    let table =
+        render_table(&columns, dimensions.chain([line(localized("all", "全部"), &judge.pooled)]), console.width());
+    let name = judge.judge.as_deref().unwrap_or(localized("panel (median)", "评审组（中位数）"));
     let itself = match judge.against_itself {
         Some(spread) => say!(
             "against itself: σ {:.2}, {} of {} 2 points or more apart",
@@ -136,7 +137,7 @@ fn page(judge: &JudgeAgreement, console: &Console) -> String {
             count(spread.pairs, Noun::Repeat)
         ),
         None if judge.judge.is_none() => String::new(),
-        None => word(
+        None => localized(
             "against itself: nothing was graded twice; runs = { judge = 2 } under [pipeline] would",
             "自身重复：没有内容被评分两次；在 [pipeline] 下设 runs = { judge = 2 } 即可",
         )
@@ -172,7 +173,7 @@ fn with_interval(figure: String, ci95: Option<Interval>, end: impl Fn(f64) -> St
 fn coefficient(found: &Coefficient) -> String {
     match (found.value, found.reason) {
         (Some(value), _) => format!("{value:.3}"),
-        (None, Some(NoCoefficient::NoVariation)) => word("no variation", "没有变化").to_owned(),
+        (None, Some(NoCoefficient::NoVariation)) => localized("no variation", "没有变化").to_owned(),
         (None, _) => number(None, 3),
     }
 }

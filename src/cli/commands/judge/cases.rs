@@ -11,7 +11,7 @@ use crate::cli::terminal::Console;
 use crate::evaluation::{EngineOptions, Event, Listening, require_keys, require_prices, run_matrix};
 use crate::pipeline::Pipeline;
 use crate::scheduler::{Budget, RunOutcome};
-use base::locale::word;
+use base::locale::localized;
 use base::units::Usd;
 use models::Prices;
 use store::cache::Store;
@@ -36,8 +36,8 @@ pub(super) fn ask_judges(
     console: &Console,
 ) -> Result<AskedCases, Failure> {
     if pipeline.judges.is_empty() {
-        let hint = word("add a [[judge]] table to the pipeline", "请在流程中加上 [[judge]] 表");
-        return Err(Failure::input(word("the project has no judge", "项目没有评审")).hinted(hint));
+        let hint = localized("add a [[judge]] table to the pipeline", "请在流程中加上 [[judge]] 表");
+        return Err(Failure::input(localized("the project has no judge", "项目没有评审")).hinted(hint));
     }
     require_keys(pipeline.judges.iter().map(|judge| &judge.model))?;
     let prices = Prices::new(pipeline.prices.clone());

@@ -19,7 +19,7 @@ use crate::judge::{self, Case, CaseId, CriterionScore, GradingRequest, SelfTest}
 use crate::pipeline::{Pipeline, Problem, Problems, SourceFile, list, suggest};
 use crate::plan::selftest_grades;
 use base::files::read_text;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 #[derive(Debug, Args)]
@@ -46,8 +46,8 @@ pub(super) fn run(common: &Common, args: &GradeArgs, console: &Console) -> Resul
     require_criteria(&pipeline, &request)?;
     if request.compacted_context.is_some() && !pipeline.settings.judge_context {
         console.warn(
-            word("not shown:", "未显示："),
-            word(
+            localized("not shown:", "未显示："),
+            localized(
                 "`judge_context = false` keeps `compacted_context` from the judge",
                 "`judge_context = false` 不让评审看到 `compacted_context`",
             ),
@@ -62,7 +62,7 @@ fn read_request(common: &Common, file: &Path) -> Result<GradingRequest, Failure>
     let (path, text) = if file == Path::new("-") {
         let text = io::read_to_string(io::stdin());
         (
-            word("standard input", "标准输入").to_owned(),
+            localized("standard input", "标准输入").to_owned(),
             text.map_err(|error| {
                 Failure::input(say!("cannot read standard input: {error}", "无法读取标准输入：{error}"))
             })?,
@@ -88,7 +88,7 @@ fn keep_judge(pipeline: &mut Pipeline, named: Option<&str>) -> Result<(), Failur
         Some(named) => pipeline.judges.retain(|judge| *judge.name.0 == *named),
         None if names.len() > 1 => {
             let names = list(names.iter().map(String::as_str));
-            return Err(Failure::input(word("the project has several judges", "项目有多个评审"))
+            return Err(Failure::input(localized("the project has several judges", "项目有多个评审"))
                 .hinted(say!("--judge names one of {names}", "--judge 指定以下之一：{names}")));
         }
         None => {}

@@ -20,7 +20,7 @@ use crate::pipeline::{Pipeline, Place, Problem, Problems, SourceFile};
 use crate::results::FailedAction;
 use crate::scheduler::RunOutcome;
 use base::files::read_text;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Usd;
 
@@ -113,12 +113,12 @@ fn print(pipeline: &Pipeline, run_log: &RunLog, ended: &RunOutcome, usd: Option<
 
 fn page(tested: &Tested<'_>, console: &Console) -> String {
     let columns = [
-        Column::Left(word("dimension", "维度")),
-        Column::Right(word("right", "正确")),
-        Column::Right(word("half right", "半对")),
-        Column::Right(word("wrong", "错误")),
-        Column::Right(word("missed", "误判")),
-        Column::Right(word("longer", "加长")),
+        Column::Left(localized("dimension", "维度")),
+        Column::Right(localized("right", "正确")),
+        Column::Right(localized("half right", "半对")),
+        Column::Right(localized("wrong", "错误")),
+        Column::Right(localized("missed", "误判")),
+        Column::Right(localized("longer", "加长")),
         Column::Left(""),
     ];
     let rows = tested.verdict.dimensions.iter().map(|result| {
@@ -127,7 +127,7 @@ fn page(tested: &Tested<'_>, console: &Console) -> String {
             (0, _) => ("–".to_owned(), ""),
             (asked, is_qualified) => (
                 say!("{} of {asked}", "{}/{asked}", result.misses.len()),
-                if is_qualified { "✓" } else { word("✗ not qualified", "✗ 未通过") },
+                if is_qualified { "✓" } else { localized("✗ not qualified", "✗ 未通过") },
             ),
         };
         vec![
@@ -160,20 +160,20 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
     let names: Vec<&str> = unqualified.iter().map(|result| dimension_name(result.dimension)).collect();
     let mut lines = match (verdict.may_grade, tested.completed) {
         (true, _) if unqualified.is_empty() => {
-            vec![console.labelled(TextStyle::Good, word("passed:", "通过："), graded)]
+            vec![console.labelled(TextStyle::Good, localized("passed:", "通过："), graded)]
         }
         (true, _) => {
             let out = say!(
                 "{graded}; not qualified in {}, which leaves `overall` and the gate",
                 "{graded}；{}未通过，不计入总分和门禁",
-                names.join(word(", ", "、"))
+                names.join(localized(", ", "、"))
             );
-            vec![console.labelled(TextStyle::Warning, word("partly:", "部分通过："), out)]
+            vec![console.labelled(TextStyle::Warning, localized("partly:", "部分通过："), out)]
         }
-        (false, true) => vec![console.labelled(TextStyle::Bad, word("failed:", "失败："), graded)],
+        (false, true) => vec![console.labelled(TextStyle::Bad, localized("failed:", "失败："), graded)],
         (false, false) => {
-            let why = word("some cases could not be asked", "有些例子未能询问");
-            vec![console.labelled(TextStyle::Warning, word("untested:", "未测试："), why)]
+            let why = localized("some cases could not be asked", "有些例子未能询问");
+            vec![console.labelled(TextStyle::Warning, localized("untested:", "未测试："), why)]
         }
     };
     if tested.completed {
@@ -184,7 +184,7 @@ fn outcome(tested: &Tested<'_>, console: &Console) -> String {
                     "  {}: {}",
                     "  {}：{}",
                     dimension_name(result.dimension),
-                    result.failures.join(word("; ", "；"))
+                    result.failures.join(localized("; ", "；"))
                 ));
             }
             lines.extend(missed_line(result));
@@ -199,7 +199,7 @@ fn missed_line(result: &DimensionResult) -> Option<String> {
     if let Some(more @ 1..) = result.misses.len().checked_sub(CASES_SHOWN) {
         cases.push(say!("{more} more", "另有 {more} 例"));
     }
-    let (name, cases) = (dimension_name(result.dimension), cases.join(word(", ", "、")));
+    let (name, cases) = (dimension_name(result.dimension), cases.join(localized(", ", "、")));
     (!cases.is_empty()).then(|| say!("  {name} missed: {cases}", "  {name}误判：{cases}"))
 }
 
@@ -220,7 +220,7 @@ fn exit_of(ended: &RunOutcome, run_log: &RunLog, console: &Console) -> Exit {
         return Exit::Error;
     }
     if ended.skipped > 0 || !ended.untested.is_empty() || run_log.failures.iter().any(is_unasked) {
-        console.eprint(word(
+        console.eprint(localized(
             "the judge could not be asked about every case; run it again when it can",
             "评审未能回答所有例子；待其可用时请重新运行",
         ));

@@ -23,7 +23,7 @@ use crate::results::{
 };
 use base::clock::moment;
 use base::files::read_text;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shell_word;
 use trend::TrendArgs;
@@ -136,7 +136,7 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
         let read = open_results(results, label.as_str()).and_then(|folder| Ok((folder.manifest()?, folder)));
         match read {
             Ok((manifest, folder)) => found.push(LabelJson::new(&folder, &manifest)),
-            Err(error) => console.warn(word("skipped:", "跳过："), error),
+            Err(error) => console.warn(localized("skipped:", "跳过："), error),
         }
     }
     found.sort_by(|a, b| (moment(&b.started), &b.label).cmp(&(moment(&a.started), &a.label)));
@@ -146,20 +146,25 @@ fn list(results: &Path, console: &Console) -> Result<Exit, Failure> {
 
 fn print(found: &[LabelJson], console: &Console) {
     if found.is_empty() {
-        let none = word("There are no results; `compeval run` makes some.", "还没有结果；`compeval run` 可产生结果。");
+        let none =
+            localized("There are no results; `compeval run` makes some.", "还没有结果；`compeval run` 可产生结果。");
         return console.note(&with_project_flags(none));
     }
     let width = found.iter().map(|label| display_width(&label.label)).max().unwrap_or(0).max(5);
     let when = match console.is_narrow() {
         true => String::new(),
-        false => format!("{}  {}  ", left(word("began (UTC)", "开始（UTC）"), 16), left(word("design", "设计"), 12)),
+        false => format!(
+            "{}  {}  ",
+            left(localized("began (UTC)", "开始（UTC）"), 16),
+            left(localized("design", "设计"), 12)
+        ),
     };
     let head = format!(
         "{}  {when}{}  {}  {}",
-        left(word("label", "标签"), width),
-        right(word("cells", "单元"), 13),
-        left(word("outcome", "结果"), 11),
-        word("best method", "最佳方法"),
+        left(localized("label", "标签"), width),
+        right(localized("cells", "单元"), 13),
+        left(localized("outcome", "结果"), 11),
+        localized("best method", "最佳方法"),
     );
     console.print(&console.paint(TextStyle::Strong, &head));
     for label in found {
@@ -170,12 +175,12 @@ fn print(found: &[LabelJson], console: &Console) {
 /// How a run ended, as it is printed.
 fn outcome_word(outcome: Outcome) -> &'static str {
     match outcome {
-        Outcome::Running => word("running", "运行中"),
-        Outcome::Complete => word("complete", "完整"),
-        Outcome::Incomplete => word("incomplete", "不完整"),
-        Outcome::Budget => word("budget", "预算用尽"),
-        Outcome::Pending => word("pending", "待完成"),
-        Outcome::Interrupted => word("interrupted", "已中断"),
+        Outcome::Running => localized("running", "运行中"),
+        Outcome::Complete => localized("complete", "完整"),
+        Outcome::Incomplete => localized("incomplete", "不完整"),
+        Outcome::Budget => localized("budget", "预算用尽"),
+        Outcome::Pending => localized("pending", "待完成"),
+        Outcome::Interrupted => localized("interrupted", "已中断"),
     }
 }
 
@@ -191,10 +196,10 @@ fn line(label: &LabelJson, width: usize, console: &Console) -> String {
     let meaning = if label.complete { TextStyle::Good } else { TextStyle::Warning };
     let mut notes = String::new();
     if label.is_compress_only {
-        notes.push_str(word("  contexts only", "  仅上下文"));
+        notes.push_str(localized("  contexts only", "  仅上下文"));
     }
     if label.protected {
-        notes.push_str(word("  protected", "  受保护"));
+        notes.push_str(localized("  protected", "  受保护"));
     }
     if let Some(cells) = label.incomplete_run {
         notes.push_str(&say!(
@@ -235,7 +240,7 @@ fn remove(common: &Common, results: &Path, labels: &[String], console: &Console)
     }
     console.json(&json!({ "removed": removed }));
     if let Err(error) = refresh_result_index(results) {
-        console.warn(word("the page of all result sets is out of date:", "结果集总页已过时："), error);
+        console.warn(localized("the page of all result sets is out of date:", "结果集总页已过时："), error);
     }
     Ok(Exit::Done)
 }

@@ -19,7 +19,7 @@ use crate::report::{
 use crate::results::{Design, Manifest, OVERALL, Outcome, ResultsFolder, labels, names, open_results};
 use base::clock::moment;
 use base::files::{FileError, read_text, write_whole};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub(super) fn run(common: &Common, results: &Path, args: &TrendArgs, console: &C
     let points = points(&folders(common, results, &args.labels)?, console);
     if points.is_empty() {
         let message = match args.labels.join(" ") {
-            all if all.is_empty() => word(
+            all if all.is_empty() => localized(
                 "there are no results with scores; `compeval run` makes some",
                 "没有带得分的结果；`compeval run` 可产生结果",
             )
@@ -151,7 +151,7 @@ fn points(folders: &[ResultsFolder], console: &Console) -> Vec<TrendPoint> {
         match read_set(folder) {
             Ok(Some(set)) => read.push(set),
             Ok(None) => {}
-            Err(why) => console.warn(word("skipped:", "跳过："), why),
+            Err(why) => console.warn(localized("skipped:", "跳过："), why),
         }
     }
     read.sort_by(|(a, _), (b, _)| (moment(&a.started), &a.label).cmp(&(moment(&b.started), &b.label)));
@@ -212,12 +212,12 @@ fn table(points: &[TrendPoint], method: Option<&str>, console: &Console) -> Stri
     let times = points.iter().map(|point| short_time(&point.started));
     let commits = points.iter().map(short_commit);
     let mut columns: Vec<Vec<String>> = vec![
-        [word("began (UTC)", "开始（UTC）").to_owned()].into_iter().chain(times).collect(),
-        [word("commit", "提交").to_owned()].into_iter().chain(commits).collect(),
+        [localized("began (UTC)", "开始（UTC）").to_owned()].into_iter().chain(times).collect(),
+        [localized("commit", "提交").to_owned()].into_iter().chain(commits).collect(),
     ];
     columns.extend(score_columns(points, method));
     let headings = columns.iter().filter_map(|column| column.first()).map(|heading| Column::Right(heading));
-    let headings: Vec<Column<'_>> = [Column::Left(word("label", "标签"))].into_iter().chain(headings).collect();
+    let headings: Vec<Column<'_>> = [Column::Left(localized("label", "标签"))].into_iter().chain(headings).collect();
     let rows = names.iter().enumerate().map(|(row, name)| {
         let own = columns.iter().filter_map(|column| column.get(row + 1));
         [name].into_iter().chain(own).cloned().collect()
@@ -225,7 +225,7 @@ fn table(points: &[TrendPoint], method: Option<&str>, console: &Console) -> Stri
     let mut text = render_table(&headings, rows, console.width());
     if points.iter().any(|point| point.measured_otherwise) {
         let mut note = StyledText::default();
-        let sentence = word(
+        let sentence = localized(
             "≠ the fixtures, the questions, the rubric, the answerer or the judge changed: scores from here on cannot be \
              compared with those above.",
             "≠ 样本、问题、评分细则、作答模型或评审有变：此后的得分不能与上面的比较。",

@@ -3,7 +3,7 @@
 
 use crate::cli::format::{Noun, amount, count, money, or_dash, percent, short};
 use crate::cli::terminal::{Column, Console, render_table};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::grouped;
 use base::units::Usd;
@@ -74,7 +74,7 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
     let usd: Option<f64> = worst.iter().map(|one| one.usd).sum();
     let head = match worst.len() {
         0 => return None,
-        1 => word("The one recorded compaction", "记录的唯一一次压缩").to_owned(),
+        1 => localized("The one recorded compaction", "记录的唯一一次压缩").to_owned(),
         number if number == economics.rewrites.len() => {
             say!("The {number} recorded compactions", "记录的 {number} 次压缩")
         }
@@ -86,11 +86,11 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
     };
     let cost = usd.map(|usd| say!(" ({})", "（{}）", money(Some(Usd(usd))))).unwrap_or_default();
     let columns = [
-        Column::Left(word("session", "会话")),
-        Column::Right(word("at", "位置")),
-        Column::Left(word("time", "时间")),
-        Column::Right(word("rewritten", "重写")),
-        Column::Right(word("cost", "费用")),
+        Column::Left(localized("session", "会话")),
+        Column::Right(localized("at", "位置")),
+        Column::Left(localized("time", "时间")),
+        Column::Right(localized("rewritten", "重写")),
+        Column::Right(localized("cost", "费用")),
     ];
     let rows = worst.iter().map(|one| {
         vec![
@@ -113,7 +113,8 @@ fn rewrites(economics: &Economics, console: &Console) -> Option<String> {
 fn back_test(economics: &Economics) -> Option<String> {
     let test = &economics.back_test;
     let formats = test.formats.iter().map(|one| {
-        let use_of = if one.holds { "" } else { word(", so nothing is said of these", "，因此对其不作判断") };
+        let use_of =
+            if one.holds { "" } else { localized(", so nothing is said of these", "，因此对其不作判断") };
         say!(
             "  {}: {} in {}{use_of}",
             "  {}：{}，{}{use_of}",
@@ -158,20 +159,20 @@ fn clock_faults(economics: &Economics) -> Option<String> {
 
 fn methods(economics: &Economics, console: &Console) -> String {
     let columns = [
-        Column::Left(word("method", "方法")),
-        Column::Right(word("flat from", "平坦区自")),
-        Column::Right(word("to", "至")),
-        Column::Right(word("cost", "费用")),
-        Column::Right(word("compactions", "压缩")),
-        Column::Right(word("rewritten", "重写")),
-        Column::Right(word("freed", "释放")),
-        Column::Right(word("floor", "底线")),
-        Column::Right(word("cycles", "周期")),
-        Column::Right(word("difference", "差值")),
+        Column::Left(localized("method", "方法")),
+        Column::Right(localized("flat from", "平坦区自")),
+        Column::Right(localized("to", "至")),
+        Column::Right(localized("cost", "费用")),
+        Column::Right(localized("compactions", "压缩")),
+        Column::Right(localized("rewritten", "重写")),
+        Column::Right(localized("freed", "释放")),
+        Column::Right(localized("floor", "底线")),
+        Column::Right(localized("cycles", "周期")),
+        Column::Right(localized("difference", "差值")),
     ];
     let table = render_table(&columns, economics.methods.iter().map(row), console.width());
     let at_triggers: Vec<String> = economics.methods.iter().filter_map(at_trigger).collect();
-    let title = word(
+    let title = localized(
         "Cost against threshold; flat is where it is within 2% of the least:",
         "费用与触发大小的关系；平坦区指与最低费用相差不到 2% 处：",
     );
@@ -196,7 +197,7 @@ fn row(one: &MethodEconomics) -> Vec<String> {
     vec![
         method_name(one).to_owned(),
         short(Some(from)),
-        to.map_or_else(|| word("any", "不限").to_owned(), |to| short(Some(to))),
+        to.map_or_else(|| localized("any", "不限").to_owned(), |to| short(Some(to))),
         money(Some(Usd(least_usd))),
         or_dash(middle.map(|cost| cost.compactions)),
         short(middle.map(|cost| cost.rewritten)),
@@ -209,7 +210,7 @@ fn row(one: &MethodEconomics) -> Vec<String> {
 
 /// The name of a method; that of the sessions' own compactions in words.
 fn method_name(one: &MethodEconomics) -> &str {
-    if one.method == AS_RECORDED { word(AS_RECORDED, "按记录") } else { &one.method }
+    if one.method == AS_RECORDED { localized(AS_RECORDED, "按记录") } else { &one.method }
 }
 
 fn at_trigger(one: &MethodEconomics) -> Option<String> {
@@ -244,7 +245,7 @@ fn notes(economics: &Economics) -> String {
     lines.extend(cheapest_at_lowest(economics));
     lines.push(Economics::caveat().to_owned());
     if economics.partial_output {
-        let products = Format::products(&Format::counting_output_in_part(), word("and", "和"));
+        let products = Format::products(&Format::counting_output_in_part(), localized("and", "和"));
         lines.push(say!(
             "Logs of {products} count output in part only, so it costs more than is shown.",
             "{products} 的日志只计部分输出，因此实际费用高于所示。"
@@ -274,7 +275,7 @@ fn refetch(economics: &Economics) -> String {
             "每次压缩后重读：{} 词元，即这些日志相对对照的平均超出量。",
             amount(tokens)
         ),
-        None => word(
+        None => localized(
             "What is read again after a compaction is not known, as none has controls: it is left out.",
             "压缩后重读了多少不得而知，因为都没有对照：未计入。",
         )

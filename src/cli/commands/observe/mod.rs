@@ -21,7 +21,7 @@ use crate::cli::terminal::{Column, Console, number, render_table};
 use crate::pipeline::find_pipeline;
 use crate::report::html::observed_page;
 use base::files::write_private;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shell_word;
 use base::threads::each;
@@ -120,7 +120,7 @@ fn where_sessions_are() -> String {
         let (product, folder) = (format.product(), format.session_folder()?);
         Some(say!("{folder} ({product})", "{folder}（{product}）"))
     });
-    let folders = folders.collect::<Vec<_>>().join(word(", ", "、"));
+    let folders = folders.collect::<Vec<_>>().join(localized(", ", "、"));
     say!(
         "sessions are kept in {folders}; `sqlite3 -json ~/.hermes/state.db \"SELECT * FROM messages WHERE session_id = \
          'ID' ORDER BY id\" > hermes.json` writes one of Hermes",
@@ -201,7 +201,7 @@ fn size_of(log: &Log) -> u64 {
 fn bar(bytes: u64, console: &Console) -> ProgressBar {
     let target = if console.draws_progress { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(bytes), target);
-    let template = word(
+    let template = localized(
         "reading {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}",
         "读取 {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}",
     );
@@ -295,10 +295,10 @@ fn looked_for(observation: &SessionObservation) -> String {
         let (product, records) = (format.product(), format.compaction_records()?);
         Some(say!("{records} of {product}", "{product} 的 {records}"))
     });
-    let records = records.collect::<Vec<_>>().join(word(", ", "、"));
+    let records = records.collect::<Vec<_>>().join(localized(", ", "、"));
     if observation.sessions.is_empty() {
         let products: Vec<&str> = Format::observed().into_iter().map(Format::product).collect();
-        let products = products.join(word(", ", "、"));
+        let products = products.join(localized(", ", "、"));
         return say!(
             "No session log was found there. Logs of these are read: {products}.",
             "那里没有会话日志。可读取的日志：{products}。"
@@ -324,16 +324,16 @@ fn notes_by_file(observation: &SessionObservation) -> BTreeMap<(&str, &'static s
 
 fn table(observation: &SessionObservation, worst: &[usize], console: &Console) -> String {
     let columns = [
-        Column::Left(word("session", "会话")),
-        Column::Right(word("at", "位置")),
-        Column::Right(word("before", "之前")),
-        Column::Right(word("after", "之后")),
-        Column::Right(word("turns", "轮")),
-        Column::Right(word("reads", "读取")),
-        Column::Right(word("re-reads", "重读")),
-        Column::Right(word("fetched again", "重新取得")),
-        Column::Right(word("failed again", "再次失败")),
-        Column::Right(word("to edit", "至编辑")),
+        Column::Left(localized("session", "会话")),
+        Column::Right(localized("at", "位置")),
+        Column::Right(localized("before", "之前")),
+        Column::Right(localized("after", "之后")),
+        Column::Right(localized("turns", "轮")),
+        Column::Right(localized("reads", "读取")),
+        Column::Right(localized("re-reads", "重读")),
+        Column::Right(localized("fetched again", "重新取得")),
+        Column::Right(localized("failed again", "再次失败")),
+        Column::Right(localized("to edit", "至编辑")),
     ];
     let shown = worst.iter().take(LISTED).filter_map(|at| observation.compactions.get(*at));
     let rows = shown.map(|one| {
@@ -399,7 +399,7 @@ fn compared(observation: &SessionObservation) -> String {
     match observation.difference {
         None if !coverage.is_enough() => {
             lines.push(
-                word(
+                localized(
                     "Counts only: with controls at under half of the compactions, no difference is given.",
                     "仅有计数：有对照的压缩不到一半，不给出差值。",
                 )
@@ -421,10 +421,10 @@ type Rate = fn(&LocalDifference) -> Option<RateDifference>;
 /// The differences, each with its placebo.
 fn rates(found: &LocalDifference, placebo: Option<&LocalDifference>) -> Vec<String> {
     let kinds: [(&str, Rate); 2] = [
-        (word("Re-reads per read of a file read before", "对读过文件的每次读取中的重读"), |found| {
+        (localized("Re-reads per read of a file read before", "对读过文件的每次读取中的重读"), |found| {
             found.re_reads_per_known_read
         }),
-        (word("Repeated failures per turn", "每轮的重复失败"), |found| found.repeated_failures_per_turn),
+        (localized("Repeated failures per turn", "每轮的重复失败"), |found| found.repeated_failures_per_turn),
     ];
     let mut lines = Vec::new();
     for (name, rate) in kinds {
@@ -434,14 +434,14 @@ fn rates(found: &LocalDifference, placebo: Option<&LocalDifference>) -> Vec<Stri
             Some(placebo) => {
                 say!("  around turns without a compaction: {}", "  无压缩的轮次前后：{}", rate_words(&placebo))
             }
-            None => word(
+            None => localized(
                 "  around turns without a compaction: too few sessions have room for such windows",
                 "  无压缩的轮次前后：能容下这种窗口的会话太少",
             )
             .to_owned(),
         });
     }
-    lines.push(word("A finding needs both intervals (95%, over sessions) on the same side of 0. An effect that outlasts the 20 turns is not found.", "两个区间（95%，跨会话）都在 0 的同侧才算发现。持续超过 20 轮的影响无法发现。").to_owned());
+    lines.push(localized("A finding needs both intervals (95%, over sessions) on the same side of 0. An effect that outlasts the 20 turns is not found.", "两个区间（95%，跨会话）都在 0 的同侧才算发现。持续超过 20 轮的影响无法发现。").to_owned());
     lines
 }
 
@@ -449,7 +449,7 @@ fn rates(found: &LocalDifference, placebo: Option<&LocalDifference>) -> Vec<Stri
 fn rate_words(found: &RateDifference) -> String {
     let finding = found
         .finding
-        .map_or_else(|| word("no difference found", "未发现差异").to_owned(), |finding| format!("{finding:+.2}"));
+        .map_or_else(|| localized("no difference found", "未发现差异").to_owned(), |finding| format!("{finding:+.2}"));
     say!(
         "{finding} in {} (rate {}; less the control before {}, after {})",
         "{finding}，{}（比率 {}；减去之前的对照 {}，之后的 {}）",

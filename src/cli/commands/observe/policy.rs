@@ -11,7 +11,7 @@ use crate::cli::project::given;
 use crate::results::{ContextRow, names};
 use base::fault::nearest;
 use base::files::read_text;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Tokens;
 use models::{ModelRef, Price, Prices, known_models, listed_window};
@@ -64,7 +64,7 @@ impl PolicyArgs {
         let contexts = contexts_in(&file)?;
         let methods = measured_methods(&contexts);
         if methods.is_empty() {
-            let hint = word(
+            let hint = localized(
                 "run the project first; a folder of results has it beside cells.jsonl",
                 "请先运行项目；结果文件夹中该文件与 cells.jsonl 并列",
             );
@@ -86,7 +86,7 @@ impl PolicyArgs {
 }
 
 fn contexts_in(file: &Path) -> Result<Vec<MeasuredContext>, Failure> {
-    let hint = word(
+    let hint = localized(
         "name the folder of a result set, such as results/LABEL, or its contexts.jsonl",
         "请指定结果集的文件夹，如 results/LABEL，或其 contexts.jsonl",
     );
@@ -152,7 +152,8 @@ fn listed_model(text: &str) -> Result<ModelRef, String> {
 fn priced_model(text: &str) -> Result<ModelRef, String> {
     let model = ModelRef::parse(text).or_else(|| ModelRef::parse(&format!("any/{text}")));
     model.ok_or_else(|| {
-        word("expected a model, such as anthropic/claude-opus-4-6", "应为模型，如 anthropic/claude-opus-4-6").to_owned()
+        localized("expected a model, such as anthropic/claude-opus-4-6", "应为模型，如 anthropic/claude-opus-4-6")
+            .to_owned()
     })
 }
 
@@ -166,7 +167,7 @@ fn trigger(text: &str) -> Result<Trigger, String> {
         }
     };
     trigger.ok_or_else(|| {
-        word(
+        localized(
             "expected tokens, such as 120000 or 120k, or a share of the window, such as 80%",
             "应为词元数，如 120000 或 120k，或窗口的比例，如 80%",
         )
@@ -179,15 +180,16 @@ fn tokens(text: &str) -> Result<u64, String> {
     let number: Option<u64> = digits.trim().parse().ok().filter(|number| *number > 0);
     let number = number.and_then(|number| number.checked_mul(times));
     number.ok_or_else(|| {
-        word("expected a number of tokens above 0, such as 20000 or 20k", "应为大于 0 的词元数，如 20000 或 20k")
+        localized("expected a number of tokens above 0, such as 20000 or 20k", "应为大于 0 的词元数，如 20000 或 20k")
             .to_owned()
     })
 }
 
 fn minutes(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
-    number
-        .ok_or_else(|| word("expected minutes above 0, such as 5 or 60", "应为大于 0 的分钟数，如 5 或 60").to_owned())
+    number.ok_or_else(|| {
+        localized("expected minutes above 0, such as 5 or 60", "应为大于 0 的分钟数，如 5 或 60").to_owned()
+    })
 }
 
 #[cfg(test)]

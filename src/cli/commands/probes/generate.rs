@@ -23,7 +23,7 @@ use crate::pipeline::{FixtureIx, Generator, Pipeline, PointIx, ProjectPaths, lis
 use crate::plan::{FixtureTexts, Output, Task, asking_without_context, generation};
 use crate::scheduler::{Budget, Executor, SchedulerOptions, StopRequest, run_tasks};
 use base::files::write_whole;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use models::Prices;
 
@@ -52,7 +52,7 @@ pub(super) fn run(common: &Common, args: &GenerateArgs, console: &Console) -> Re
     let generator = pipeline
         .generators
         .first()
-        .ok_or_else(|| Failure::input(word("no [[probes]] table can be used", "没有可用的 [[probes]] 表")))?;
+        .ok_or_else(|| Failure::input(localized("no [[probes]] table can be used", "没有可用的 [[probes]] 表")))?;
     let floor = pipeline.answerers.first().map(|answerer| &answerer.model);
     let models = [&generator.model].into_iter().chain(floor);
     require_keys(models.clone())?;
@@ -119,21 +119,21 @@ fn choose_fixtures(
     let (taken, free): (Vec<&String>, Vec<&String>) =
         fixtures.into_iter().partition(|name| paths.bank_of(name).symlink_metadata().is_ok());
     let names = list(taken.iter().map(|name| name.as_str()));
-    let hint = word("--force replaces banks that exist", "--force 替换已有题库");
+    let hint = localized("--force replaces banks that exist", "--force 替换已有题库");
     match (named.is_empty(), taken.is_empty(), free.is_empty()) {
         (false, false, _) => {
             Err(Failure::input(say!("there is a bank already for {names}", "{names} 已有题库")).hinted(hint))
         }
         (true, true, true) => {
-            let hint = word(
+            let hint = localized(
                 "`compeval fixture import LOG…` makes fixtures from session logs",
                 "`compeval fixture import LOG…` 从会话日志制作样本",
             );
-            Err(Failure::input(word("there is no fixture to write probes for", "没有需要编写问题的样本"))
+            Err(Failure::input(localized("there is no fixture to write probes for", "没有需要编写问题的样本"))
                 .hinted(hint)
                 .exiting(Exit::EmptySelection))
         }
-        (true, false, true) => Err(Failure::input(word("every fixture has a bank", "每个样本都有题库"))
+        (true, false, true) => Err(Failure::input(localized("every fixture has a bank", "每个样本都有题库"))
             .hinted(hint)
             .exiting(Exit::EmptySelection)),
         _ => {

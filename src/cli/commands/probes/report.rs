@@ -13,7 +13,7 @@ use crate::cli::stop_reasons::print_failures;
 use crate::cli::terminal::{Column, Console, TextStyle, render_table};
 use crate::probe::{ProbeType, RejectionReason, recommended_probes};
 use crate::scheduler::Budget;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// The outcome of a generation.
@@ -100,7 +100,7 @@ fn page(report: &GenerationReport, bank: &BankFile, console: &Console) -> String
         warnings.push(say!("not asked without a context: {}", "未在无上下文时询问：{}", draft.unchecked.join(", ")));
     }
     for warning in warnings {
-        text.push_str(&console.labelled(TextStyle::Warning, word("warning:", "警告："), warning));
+        text.push_str(&console.labelled(TextStyle::Warning, localized("warning:", "警告："), warning));
         text.push('\n');
     }
     text.push_str(&dropped(draft));
@@ -118,21 +118,21 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
                 "point {} has no probe of type {}",
                 "压缩点 {} 没有{}类问题",
                 point.number,
-                missing.join(word(", ", "、"))
+                missing.join(localized(", ", "、"))
             ));
         }
     }
     let (kept, wanted) = (draft.probes().count(), recommended_probes(draft.points.len()));
     if draft.is_whole() && kept < *wanted.start() {
-        let advice = word(
+        let advice = localized(
             "the rules find no more; add some by hand, or generate with a model",
             "规则找不到更多；请手工添加，或用模型生成",
         );
-        let advice = if generator == "lexical" { advice } else { word("add some by hand", "请手工添加") };
+        let advice = if generator == "lexical" { advice } else { localized("add some by hand", "请手工添加") };
         let number = count(kept, Noun::Probe);
         let few = match kept {
             // There is no new bank then, and an older one may have more.
-            0 => word("no probe was kept", "没有保留任何问题").to_owned(),
+            0 => localized("no probe was kept", "没有保留任何问题").to_owned(),
             _ => say!("the bank has {number}", "题库有 {number}"),
         };
         shortages.push(say!(
@@ -147,14 +147,14 @@ fn shortages(draft: &BankDraft, generator: &str) -> Vec<String> {
 
 fn table(draft: &BankDraft, console: &Console) -> String {
     let columns = [
-        Column::Right(word("point", "压缩点")),
-        Column::Right(word("proposed", "提出")),
-        Column::Right(word("kept", "保留")),
-        Column::Right(word("recall", "召回")),
-        Column::Right(word("artifact", "产物")),
-        Column::Right(word("continuation", "连续性")),
-        Column::Right(word("decision", "决策")),
-        Column::Right(word("dropped", "舍弃")),
+        Column::Right(localized("point", "压缩点")),
+        Column::Right(localized("proposed", "提出")),
+        Column::Right(localized("kept", "保留")),
+        Column::Right(localized("recall", "召回")),
+        Column::Right(localized("artifact", "产物")),
+        Column::Right(localized("continuation", "连续性")),
+        Column::Right(localized("decision", "决策")),
+        Column::Right(localized("dropped", "舍弃")),
     ];
     render_table(&columns, draft.points.iter().map(table_row), console.width())
 }

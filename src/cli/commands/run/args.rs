@@ -16,7 +16,7 @@ use crate::cli::screen::Screen;
 use crate::cli::terminal::Console;
 use crate::evaluation::{Baseline, PartRequest, Request};
 use crate::scheduler::BatchOptions;
-use base::locale::word;
+use base::locale::localized;
 
 /// What is done with complete results beside the reports.
 #[derive(Clone, Debug, Default, Args)]
@@ -116,7 +116,7 @@ pub(crate) struct RunArgs {
 /// The number in `--jobs N`.
 fn job_count(text: &str) -> Result<usize, String> {
     let count = text.parse::<usize>().ok().filter(|count| *count > 0);
-    count.ok_or_else(|| word("expected a number from 1", "应为 1 或以上的数字").to_owned())
+    count.ok_or_else(|| localized("expected a number from 1", "应为 1 或以上的数字").to_owned())
 }
 
 impl RunArgs {

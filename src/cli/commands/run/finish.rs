@@ -9,7 +9,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::parts::PartRecord;
 use crate::report::{comparison_table, note_count, screen, summary_table};
 use crate::results::{ForecastTotals, Manifest, Outcome, ResultsFolder, StageCounts, Summary, Unused, names};
-use base::locale::{Locale, word};
+use base::locale::{Locale, localized};
 use base::units::Usd;
 
 /// Number of failure causes that are printed; the manifest lists every failure.
@@ -116,11 +116,11 @@ pub(super) fn print_part(manifest: &Manifest, folder: &ResultsFolder, console: &
         console.paint(TextStyle::Strong, &format!("{label} {number}")),
         totals(manifest)
     ));
-    console.print(&console.labelled(TextStyle::Dim, word("part:", "分片："), path));
+    console.print(&console.labelled(TextStyle::Dim, localized("part:", "分片："), path));
     let typed = CommandLine::current();
     let merge = typed.clone().without("part").without("whole_limits").with("parts", &format!("--parts {of}"));
     let next = if outcome == Outcome::Complete { merge } else { typed };
-    console.print(&console.labelled(TextStyle::Hint, word("next:", "下一步："), next.command("run")));
+    console.print(&console.labelled(TextStyle::Hint, localized("next:", "下一步："), next.command("run")));
 }
 
 /// Cost, cached share, requests and duration.

@@ -7,7 +7,7 @@ use crate::results::{
     Comparison, Summary, drifted_losses, measures_nothing, newly_failing, regressions, truncated_losses,
     unconfirmed_losses, underpowered_methods,
 };
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// The verdict of the gate on the comparison.
@@ -16,7 +16,7 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
     let is_worse = args.comparison.fail_on_regression && reports_regressions(comparison, console);
     let fails_anew = args.comparison.fail_on_new_failures && reports_new_failures(comparison, console);
     let refusals = refusals(args, summary, comparison, is_worse);
-    refusals.iter().for_each(|why| report(word("gate refused:", "门禁无法判断："), why, console));
+    refusals.iter().for_each(|why| report(localized("gate refused:", "门禁无法判断："), why, console));
     if !refusals.is_empty() {
         return Exit::Error;
     }
@@ -27,7 +27,7 @@ pub(super) fn gate(args: &RunArgs, summary: &Summary, console: &Console) -> Exit
 fn refusals(args: &RunArgs, summary: &Summary, comparison: &Comparison, is_worse: bool) -> Vec<String> {
     let ComparisonArgs { fail_on_regression, fail_on_new_failures, .. } = args.comparison;
     if (fail_on_regression || fail_on_new_failures) && summary.scale.refuses_gate() {
-        let why = word(
+        let why = localized(
             "full and none are graded under 1.0 apart, so no regression could be seen (the report names the cause)",
             "full 与 none 的得分相差不到 1.0，无法看出退步（报告说明原因）",
         );
@@ -37,7 +37,7 @@ fn refusals(args: &RunArgs, summary: &Summary, comparison: &Comparison, is_worse
         return Vec::new();
     }
     if measures_nothing(comparison) {
-        let why = word(
+        let why = localized(
             "answers changed and no dimension is left to compare, so no regression could be seen (the report says why)",
             "回答有变化，但没有可比较的维度，无法看出退步（报告说明原因）",
         );
@@ -51,7 +51,7 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
     for (method, mdd) in underpowered_methods(comparison) {
         let seen = mdd.map_or_else(
             || {
-                word(
+                localized(
                     "no loss, however large, would be detected on these fixtures",
                     "在这些样本上，再大的损失也无法测出",
                 )
@@ -70,12 +70,12 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
         note(&loss, console);
     }
     for loss in drifted_losses(comparison) {
-        let why = word("judge drift, no verdict", "评审漂移，没有结论");
+        let why = localized("judge drift, no verdict", "评审漂移，没有结论");
         note(&say!("{loss}: {why}", "{loss}：{why}"), console);
     }
     let worse = regressions(comparison);
     for regression in &worse {
-        report(word("regressed:", "退步："), &regression.why, console);
+        report(localized("regressed:", "退步："), &regression.why, console);
     }
     !worse.is_empty()
 }
@@ -84,14 +84,14 @@ fn reports_regressions(comparison: &Comparison, console: &Console) -> bool {
 fn reports_new_failures(comparison: &Comparison, console: &Console) -> bool {
     let new: Vec<String> = newly_failing(comparison).map(|(method, chain)| format!("{method} · {chain}")).collect();
     for chain in &new {
-        report(word("newly failing:", "新的失败："), chain, console);
+        report(localized("newly failing:", "新的失败："), chain, console);
     }
     !new.is_empty()
 }
 
 /// Prints what the gate cannot see, unless with `--quiet`.
 fn note(text: &str, console: &Console) {
-    console.note(&console.labelled_prose(TextStyle::Warning, word("gate:", "门禁："), text));
+    console.note(&console.labelled_prose(TextStyle::Warning, localized("gate:", "门禁："), text));
 }
 
 /// Prints why the gate does not let the run pass.

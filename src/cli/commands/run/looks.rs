@@ -11,7 +11,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::{Event, Request, evaluate, looks};
 use crate::results::{Comparison, Manifest};
 use crate::scheduler::BudgetLimits;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::units::Usd;
 
@@ -44,7 +44,7 @@ pub(super) fn run_until_decided(common: &Common, args: &RunArgs, console: &Conso
             "{} 之后仍无结论（至多 {most}），继续",
             count(size, Noun::Fixture)
         );
-        console.note(&console.labelled(TextStyle::Hint, word("look:", "查看："), line));
+        console.note(&console.labelled(TextStyle::Hint, localized("look:", "查看："), line));
         before = Some(outcome.manifest);
     }
     Ok(Exit::Done)

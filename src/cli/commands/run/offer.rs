@@ -9,7 +9,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::project::folder;
 use crate::cli::terminal::{Console, TextStyle};
 use crate::pipeline::find_pipeline;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shell_word;
 use sessions::import::read_log;
@@ -81,7 +81,7 @@ fn remove_project(place: &Path, init: &[&str], console: &Console) {
         command_line(init),
         shell_word(&shown.to_string())
     );
-    console.eprint(&console.labelled(TextStyle::Hint, word("hint:", "提示："), text));
+    console.eprint(&console.labelled(TextStyle::Hint, localized("hint:", "提示："), text));
 }
 
 /// Offers the sample project in this folder; then the run continues. A script gets the error of every command.
@@ -90,7 +90,7 @@ fn offer_sample(common: &Common, here: &Path, console: &Console) -> Result<Optio
         return Ok(None);
     }
     let place = here.canonicalize().unwrap_or_else(|_| here.to_owned());
-    console.eprint(word("There is no project here, and no log of a session.", "此处没有项目，也没有会话日志。"));
+    console.eprint(localized("There is no project here, and no log of a session.", "此处没有项目，也没有会话日志。"));
     let question = say!(
         "Write the sample project into {} and run it offline?",
         "要将示例项目写入 {} 并离线运行吗？",

@@ -14,7 +14,7 @@ use crate::evaluation::{EvaluationOutcome, evaluate};
 use crate::report::junit;
 use crate::results::{Manifest, Outcome, Publication, Summary, first_questions, names};
 use base::files::write_whole;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::shell_word;
 use models::ErrorClass;
@@ -48,7 +48,7 @@ pub(super) fn conclude(
         if let Some(error) = unpushed {
             let why = say!("what this part made is not in the remote: {error}", "本分片的产出不在远程缓存中：{error}");
             return Err(Failure::error(why)
-                .hinted(word("run it again: nothing is asked twice", "请重新运行：不会重复请求"))
+                .hinted(localized("run it again: nothing is asked twice", "请重新运行：不会重复请求"))
                 .exiting(Exit::Incomplete));
         }
         return unsynced.map_or(Ok(exit), |error| Err(error.into()));
@@ -78,7 +78,7 @@ fn print_publication(EvaluationOutcome { publication, manifest, .. }: &Evaluatio
             manifest.label,
             folder.path().display()
         );
-        console.warn(word("not replaced:", "未替换："), text);
+        console.warn(localized("not replaced:", "未替换："), text);
     }
 }
 

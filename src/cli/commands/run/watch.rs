@@ -22,7 +22,7 @@ use crate::compress::Strategy;
 use crate::evaluation::{Event, Request, evaluate, text_edits_in};
 use crate::pipeline::Pipeline;
 use crate::results::{Comparison, ComparisonScope, ResultSet, Side, compare, open_results, summarize};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 const POLL: Duration = Duration::from_millis(300);
@@ -64,13 +64,13 @@ pub(super) fn watch(common: &Common, args: &RunArgs, console: &Console) -> Resul
         args.replace = true;
         console.note(&console.labelled(
             TextStyle::Hint,
-            word("watching", "监视中"),
+            localized("watching", "监视中"),
             say!("{}; Ctrl-C ends it", "{}；Ctrl-C 结束", count(files.seen.len() as u64, Noun::File)),
         ));
         // The run has found out what programs load.
         files.follow(&pipeline);
         let edited = files.wait_for_edit(&pipeline.folder);
-        console.note(&console.labelled(TextStyle::Strong, word("edited:", "改动："), edited.join(", ")));
+        console.note(&console.labelled(TextStyle::Strong, localized("edited:", "改动："), edited.join(", ")));
     }
 }
 
@@ -94,7 +94,7 @@ fn print_round(
     };
     let Some(before) = last else { return Some(now) };
     if now.manifest.started == before.manifest.started {
-        console.note(word(
+        console.note(localized(
             "This run is incomplete, so nothing is compared; the next edit is compared with the run before.",
             "本次运行不完整，因此不作比较；下一次改动与之前的运行比较。",
         ));
@@ -104,13 +104,14 @@ fn print_round(
     let [new, old] = [&now, &before].map(|set| Side { set, method: None });
     match compare(new, old, ComparisonScope::Common, &text_edits_in(cache.as_ref())) {
         Ok(comparison) if is_unchanged(&comparison) => {
-            console.print(word(
+            console.print(localized(
                 "No answer and no grade changed since the last run.",
                 "与上次运行相比，没有回答或评分变化。",
             ));
         }
         Ok(comparison) => {
-            let comparison = Comparison { baseline: word("the last run", "上次运行").to_owned(), ..comparison };
+            let comparison =
+                Comparison { baseline: localized("the last run", "上次运行").to_owned(), ..comparison };
             finish::print_results(&summarize(&now, Some(comparison)), &now.manifest, all, console);
         }
         Err(refusal) => console.note(&say!("Not compared with the last run: {refusal}", "未与上次运行比较：{refusal}")),

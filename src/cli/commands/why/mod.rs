@@ -18,7 +18,7 @@ use crate::cli::terminal::{Console, TextStyle, page};
 use crate::pipeline::{CellCoordinate, ProjectPaths};
 use crate::plan::StaleCause;
 use crate::results::FailedAction;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use chain::{ChainStep, StepDifference, StepState, chain_of};
 use store::cache::{CacheSnapshot, Lookup};
@@ -73,16 +73,16 @@ fn explain(
     let snapshot = snapshot(&paths.cache, console)?;
     let pipeline = pipeline_of(common, &subject.place.fixture, &subject.place.method);
     if pipeline.is_none() {
-        let why = word(
+        let why = localized(
             "the current project has no such method or fixture, or fails `compeval check`; this shows the recorded run",
             "当前项目没有该方法或样本，或未通过 `compeval check`；这里显示记录的运行",
         );
-        console.warn(word("note:", "说明："), why);
+        console.warn(localized("note:", "说明："), why);
     }
     let (steps, fault) = chain_of(&snapshot, pipeline.as_ref(), subject);
     if let Some(fault) = fault {
         let text = say!("the current project cannot make this cell: {fault}", "当前项目无法产生该单元：{fault}");
-        console.warn(word("note:", "说明："), text);
+        console.warn(localized("note:", "说明："), text);
     }
     console.report(&json(subject, &steps, &snapshot), || page(console, &explanation(subject, &steps, console)));
     Ok(Exit::Done)
@@ -91,27 +91,31 @@ fn explain(
 /// A state as it is printed; JSON has the English word.
 fn state_word(state: &StepState) -> &'static str {
     match state {
-        StepState::Cached => word("cached", "已缓存"),
-        StepState::Stale(_) => word("stale", "过期"),
-        StepState::Superseded(_) => word("superseded", "已被取代"),
-        StepState::Blocked => word("blocked", "阻塞"),
-        StepState::Absent => word("absent", "不存在"),
+        StepState::Cached => localized("cached", "已缓存"),
+        StepState::Stale(_) => localized("stale", "过期"),
+        StepState::Superseded(_) => localized("superseded", "已被取代"),
+        StepState::Blocked => localized("blocked", "阻塞"),
+        StepState::Absent => localized("absent", "不存在"),
     }
 }
 
 /// A state in a word, what differs, its style, and its meaning in words.
 fn describe(state: &StepState) -> (&'static str, Option<&StepDifference>, TextStyle, &'static str) {
     match state {
-        StepState::Cached => ("cached", None, TextStyle::Good, word("nothing has changed", "没有变化")),
-        StepState::Stale(differs) => ("stale", Some(differs), TextStyle::Bad, word("it would run again", "会重新运行")),
+        StepState::Cached => ("cached", None, TextStyle::Good, localized("nothing has changed", "没有变化")),
+        StepState::Stale(differs) => {
+            ("stale", Some(differs), TextStyle::Bad, localized("it would run again", "会重新运行"))
+        }
         StepState::Superseded(differs) => {
-            let meaning = word("changed since; the current version has already run", "之后有改动；当前版本已运行");
+            let meaning = localized("changed since; the current version has already run", "之后有改动；当前版本已运行");
             ("superseded", Some(differs), TextStyle::Warning, meaning)
         }
         StepState::Blocked => {
-            ("blocked", None, TextStyle::Warning, word("waits for a stale action above", "等待上面过期的动作"))
+            ("blocked", None, TextStyle::Warning, localized("waits for a stale action above", "等待上面过期的动作"))
         }
-        StepState::Absent => ("absent", None, TextStyle::Dim, word("not in the current project", "不在当前项目中")),
+        StepState::Absent => {
+            ("absent", None, TextStyle::Dim, localized("not in the current project", "不在当前项目中"))
+        }
     }
 }
 
@@ -173,7 +177,7 @@ fn explanation(subject: &ExplainedCell<'_>, steps: &[ChainStep<'_>], console: &C
         lines.push(String::new());
         lines.extend(step_lines(step, point.0, console));
     }
-    let next = console.labelled(TextStyle::Hint, word("next:", "下一步："), next(subject, steps));
+    let next = console.labelled(TextStyle::Hint, localized("next:", "下一步："), next(subject, steps));
     lines.push(format!("\n{next}"));
     lines.join("\n")
 }
@@ -205,8 +209,8 @@ fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String
         console.paint(TextStyle::Dim, &say!("({meaning})", "（{meaning}）")),
     )];
     if let Some(StepDifference { explained, files }) = differs {
-        let changed = explained.changed.join(word("; ", "；"));
-        let colon = if changed.is_empty() { "" } else { word(": ", "：") };
+        let changed = explained.changed.join(localized("; ", "；"));
+        let colon = if changed.is_empty() { "" } else { localized(": ", "：") };
         lines.push(format!("  {}{colon}{changed}", console.paint(style, explained.why.words())));
         for (file, hunks) in files {
             lines.push(console.paint(TextStyle::Dim, &format!("    {file}")));
@@ -214,7 +218,7 @@ fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String
         }
     }
     if let Some(failure) = step.failure {
-        let failed = console.labelled(TextStyle::Bad, word("failed:", "失败："), failure.message_with_hint());
+        let failed = console.labelled(TextStyle::Bad, localized("failed:", "失败："), failure.message_with_hint());
         lines.push(format!("  {failed}"));
     }
     match &step.entry {
@@ -223,9 +227,12 @@ fn step_lines(step: &ChainStep<'_>, point: u32, console: &Console) -> Vec<String
             lines.extend(input_lines(meta, console).into_iter().map(|line| format!("  {line}")));
         }
         None if step.failure.is_some() => {}
-        None => lines.push(
-            console.paint(TextStyle::Dim, word("  (its entry is no longer in the cache)", "  （其条目已不在缓存中）")),
-        ),
+        None => {
+            lines.push(console.paint(
+                TextStyle::Dim,
+                localized("  (its entry is no longer in the cache)", "  （其条目已不在缓存中）"),
+            ))
+        }
     }
     lines
 }

@@ -6,7 +6,7 @@ use super::super::content::{content_of, list_of, number_at, openai_calls, plain_
 use super::super::draft::ConversationDraft;
 use super::super::source::{DOCUMENT_LIMIT, Records, plain_name};
 use super::openai;
-use base::locale::word;
+use base::locale::localized;
 use base::text::each_string;
 
 pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
@@ -15,7 +15,7 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         let stem = records.stem();
         let samples = list_of(&log, "samples");
         if samples.is_empty() {
-            records.note_loss(word(
+            records.note_loss(localized(
                 "the log is a header without samples; export the full log with `inspect log convert --to json`",
                 "日志只有头部而没有样本；请用 `inspect log convert --to json` 导出完整日志",
             ));

@@ -11,7 +11,7 @@ use crate::cache::error::CacheError;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
 use crate::cache::packs::{PackFiles, PackItem, PackScanner, read_at, read_pack_header};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// A pack as it was when it was scanned.
@@ -107,12 +107,12 @@ pub(crate) fn catch_up(
         let from = match marks.get(id) {
             Some(mark) => {
                 if !is_built_from(mark, *id, packs).map_err(|e| e.to_string())? {
-                    return Err(word("it was built from other packs", "由其他包建立").into());
+                    return Err(localized("it was built from other packs", "由其他包建立").into());
                 }
                 mark.good
             }
             None if *id > newest_mark => PackHeader::LEN as u64,
-            None => return Err(word("it was built from other packs", "由其他包建立").into()),
+            None => return Err(localized("it was built from other packs", "由其他包建立").into()),
         };
         let is_newest = ids.last() == Some(id);
         states.push(scan_pack(tables, *id, from, is_newest, packs).map_err(|e| e.to_string())?);

@@ -17,7 +17,7 @@ use crate::cache::packs::{PackItem, PackScanner, decode_body, read_frame, read_p
 use crate::cache::writing::StoreInner;
 use crate::cache::writing::active_pack::{ActivePack, copy_damaged};
 use crate::digest::ActionKey;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// Damage that was found and removed.
@@ -106,7 +106,8 @@ fn remove_damaged(
 fn check_index(store: &StoreInner, active: &mut ActivePack, reports: &mut Vec<DamageReport>) -> Result<(), CacheError> {
     if store.check_tables(active)? {
         let what =
-            word("it does not agree with the packs and was rebuilt from them", "与各包不一致，已由它们重建").to_owned();
+            localized("it does not agree with the packs and was rebuilt from them", "与各包不一致，已由它们重建")
+                .to_owned();
         let damage = Damage { key: None, path: store.layout.index(), offset: 0, what, is_unread: false };
         reports.push(DamageReport { damage, lost: Vec::new(), set_aside: None });
     }
@@ -122,7 +123,7 @@ fn check_pack(id: u32, file: &File) -> std::io::Result<Vec<DamagedRange>> {
     match read_pack_header(file, len)? {
         Ok(header) if header.id == id => {}
         Ok(_) => {
-            let what = word("its header is that of another pack", "其头部属于另一个包");
+            let what = localized("its header is that of another pack", "其头部属于另一个包");
             damaged.push(DamagedRange { at, to: start, what });
         }
         Err(what) => damaged.push(DamagedRange { at, to: start.min(len), what }),
@@ -146,7 +147,7 @@ fn check_frame(file: &File, at: FrameLocation, header: &FrameHeader) -> std::io:
     let is_entry = header.content.summary().is_some();
     // a shared field that is damaged is reported at its own place
     if is_entry && decode_header(header, &bytes[..head], &SharedFields::default()).is_none() {
-        return Ok(Some(word("its header cannot be read", "无法读取其头部")));
+        return Ok(Some(localized("its header cannot be read", "无法读取其头部")));
     }
     let has_body = matches!(header.content, FrameContent::Reply(_) | FrameContent::Text | FrameContent::Journal(..));
     Ok(if has_body { decode_body(header, Bytes::from(bytes).slice(head..)).err() } else { None })

@@ -18,7 +18,7 @@ use crate::cache::entry::{
     RemovalReason, clip, prefix_of,
 };
 use crate::digest::{ActionKey, Digest};
-use base::locale::word;
+use base::locale::localized;
 use base::redaction::redact_bytes;
 
 /// Bytes of a header of version 1 before its note.
@@ -76,10 +76,13 @@ impl PackHeader {
     pub(crate) fn decode(bytes: &[u8; PackHeader::LEN]) -> Result<PackHeader, &'static str> {
         let [id, low, high, crc] = [8, 12, 16, 20].map(|at| u32_at(bytes, at));
         if crc32fast::hash(&bytes[..20]) != crc || bytes[..7] != PackHeader::MAGIC[..7] {
-            return Err(word("the header of the pack does not match its checksum", "包的头部与其校验和不符"));
+            return Err(localized("the header of the pack does not match its checksum", "包的头部与其校验和不符"));
         }
         if bytes[7] != PackHeader::MAGIC[7] {
-            return Err(word("the pack has a version that this program does not support", "包的版本不受本程序支持"));
+            return Err(localized(
+                "the pack has a version that this program does not support",
+                "包的版本不受本程序支持",
+            ));
         }
         Ok(PackHeader { id, nonce: u64::from(low) | u64::from(high) << 32 })
     }
@@ -102,7 +105,7 @@ impl Codec {
         match byte {
             0 => Ok(Codec::Plain),
             1 => Ok(Codec::Zstd),
-            _ => Err(FrameHeaderError::Damaged(word("its compression is unknown", "其压缩方式未知"))),
+            _ => Err(FrameHeaderError::Damaged(localized("its compression is unknown", "其压缩方式未知"))),
         }
     }
 }
@@ -209,14 +212,15 @@ impl FrameHeader {
         let head = bytes.get(..head_len).ok_or(FrameHeaderError::Short(head_len))?;
         let (covered, crc) = head.split_last_chunk::<CRC>().ok_or(FrameHeaderError::Short(head_len))?;
         if crc32fast::hash(covered) != u32::from_le_bytes(*crc) {
-            return Err(FrameHeaderError::Damaged(word(
+            return Err(FrameHeaderError::Damaged(localized(
                 "its header does not match its checksum",
                 "其头部与校验和不符",
             )));
         }
         let codec = codec?;
         let content = covered.get(4).and_then(|kind| decode_content(*kind, covered.get(note_at..)?));
-        let content = content.ok_or(FrameHeaderError::Damaged(word("its header cannot be read", "无法读取其头部")))?;
+        let content =
+            content.ok_or(FrameHeaderError::Damaged(localized("its header cannot be read", "无法读取其头部")))?;
         let head_len = u32::try_from(head_len).map_err(|_| impossible())?;
         Ok(FrameHeader { key, digest, codec, raw_len, body_crc, body_len, head_len, note_at, content })
     }
@@ -264,7 +268,7 @@ impl FrameHeader {
 }
 
 fn impossible() -> FrameHeaderError {
-    FrameHeaderError::Damaged(word("its header has impossible lengths", "其头部的长度不可能"))
+    FrameHeaderError::Damaged(localized("its header has impossible lengths", "其头部的长度不可能"))
 }
 
 /// The part of a frame's header before the note.
@@ -318,7 +322,7 @@ impl FrameStart {
     fn fixed(bytes: &[u8]) -> Result<FrameStart, FrameHeaderError> {
         let fixed: &[u8; FIXED] = bytes.first_chunk().ok_or(FrameHeaderError::Short(FIXED))?;
         if fixed[..4] != MAGIC {
-            return Err(FrameHeaderError::Damaged(word("there is no frame", "没有帧")));
+            return Err(FrameHeaderError::Damaged(localized("there is no frame", "没有帧")));
         }
         let [note_len, body_len, raw_len, body_crc] = [8, 12, 16, 20].map(|at| u32_at(fixed, at));
         let [key, digest] = [24, 56].map(|at| {

@@ -21,7 +21,7 @@ use crate::cache::entry::{EntryHeader, FrameLocation, ModelNames, Record};
 use crate::cache::error::{CacheError, Damage};
 use crate::cache::lookup::StoredReply;
 use crate::digest::{ActionKey, Digest};
-use base::locale::word;
+use base::locale::localized;
 use base::redaction::redact_bytes;
 use folder::Layout;
 use frame::{
@@ -65,7 +65,7 @@ pub(super) fn decode_body(header: &FrameHeader, stored: Bytes) -> Result<Bytes, 
     if Digest::hash(&raw) == header.digest {
         Ok(raw)
     } else {
-        Err(word("its body does not match its digest", "其正文与摘要值不符"))
+        Err(localized("its body does not match its digest", "其正文与摘要值不符"))
     }
 }
 
@@ -78,20 +78,20 @@ fn decompress(header: &FrameHeader, stored: Bytes) -> Result<Bytes, &'static str
             let raw = DECOMPRESSOR.with_borrow_mut(|context| {
                 context.as_mut().map(|context| context.decompress(&stored, header.raw_len as usize))
             });
-            Bytes::from(raw.and_then(Result::ok).ok_or(word("its body cannot be decompressed", "无法解压其正文"))?)
+            Bytes::from(raw.and_then(Result::ok).ok_or(localized("its body cannot be decompressed", "无法解压其正文"))?)
         }
     };
     if raw.len() == header.raw_len as usize {
         Ok(raw)
     } else {
-        Err(word("its body has another length", "其正文长度不同"))
+        Err(localized("its body has another length", "其正文长度不同"))
     }
 }
 
 /// Verifies the checksum of a body as it is stored.
 pub(super) fn verify_checksum(header: &FrameHeader, stored: &[u8]) -> Result<(), &'static str> {
     let matches = crc32fast::hash(stored) == header.body_crc;
-    if matches { Ok(()) } else { Err(word("its body does not match its checksum", "其正文与校验和不符")) }
+    if matches { Ok(()) } else { Err(localized("its body does not match its checksum", "其正文与校验和不符")) }
 }
 
 /// A zstd stream to write to, for an entry that is packed for another cache.
@@ -136,7 +136,7 @@ fn read_bytes(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
 pub(super) fn read_pack_header(file: &File, len: u64) -> io::Result<Result<PackHeader, &'static str>> {
     let mut start = [0; PackHeader::LEN];
     if len < start.len() as u64 {
-        return Ok(Err(word("the pack is cut off", "包被截断")));
+        return Ok(Err(localized("the pack is cut off", "包被截断")));
     }
     read_at(file, &mut start, 0)?;
     Ok(PackHeader::decode(&start))
@@ -216,13 +216,13 @@ impl PackFiles {
             FrameHeaderError::Short(_) => self.damage(
                 key,
                 at,
-                word("its header has other lengths than the index says", "其头部的长度与索引所说的不同"),
+                localized("its header has other lengths than the index says", "其头部的长度与索引所说的不同"),
             ),
             FrameHeaderError::Damaged(what) => self.damage(key, at, what),
         })?;
         let is_same = header.head_len == at.head && header.body_len == at.body;
         if !is_same || key.is_some_and(|key| key.0 != header.key) {
-            return Err(self.damage(key, at, word("another entry is there", "那里是另一个条目")));
+            return Err(self.damage(key, at, localized("another entry is there", "那里是另一个条目")));
         }
         Ok((header, bytes))
     }
@@ -249,11 +249,11 @@ impl PackFiles {
     fn stored_body(&self, record: &Record) -> Result<(FrameHeader, Bytes, ModelNames), Damage> {
         let (header, bytes) = self.frame(Some(record.key), record.location, record.location.len())?;
         if header.digest != record.raw {
-            return Err(self.damage_of(record, word("another body is there", "那里是另一份正文")));
+            return Err(self.damage_of(record, localized("another body is there", "那里是另一份正文")));
         }
         let models = header
             .models(&bytes)
-            .ok_or_else(|| self.damage_of(record, word("its header cannot be read", "无法读取其头部")))?;
+            .ok_or_else(|| self.damage_of(record, localized("its header cannot be read", "无法读取其头部")))?;
         Ok((header, Bytes::from(bytes).slice(record.location.head as usize..), models))
     }
 
@@ -266,7 +266,10 @@ impl PackFiles {
             DecodedHeader::Whole(header) => Ok(*header),
             DecodedHeader::FieldLost => Err(self.damage_of(
                 record,
-                word("what it was made from is lost, and its output is not", "产生它所用的内容已丢失，其输出没有丢失"),
+                localized(
+                    "what it was made from is lost, and its output is not",
+                    "产生它所用的内容已丢失，其输出没有丢失",
+                ),
             )),
         }
     }
@@ -278,7 +281,7 @@ impl PackFiles {
         let fields = if head.starts_with(&PACKED) { self.fields(at.pack, at.offset) } else { Ok(Arc::default()) };
         let fields = fields.map_err(|error| self.unread(Some(record.key), at, &error))?;
         decode_header(&header, &head, &fields)
-            .ok_or_else(|| self.damage_of(record, word("its header cannot be read", "无法读取其头部")))
+            .ok_or_else(|| self.damage_of(record, localized("its header cannot be read", "无法读取其头部")))
     }
 
     /// The place of a record.
@@ -287,7 +290,7 @@ impl PackFiles {
         let summary = header
             .content
             .summary()
-            .ok_or_else(|| self.damage_of(record, word("another entry is there", "那里是另一个条目")))?;
+            .ok_or_else(|| self.damage_of(record, localized("another entry is there", "那里是另一个条目")))?;
         Ok(summary.place)
     }
 
@@ -296,8 +299,9 @@ impl PackFiles {
         let (header, bytes) = self.frame(None, at, at.len())?;
         let body = Bytes::from(bytes).slice(at.head as usize..);
         let body = decode_body(&header, body).map_err(|what| self.damage(None, at, what))?;
-        decode(&body)
-            .ok_or_else(|| self.damage(None, at, word("the record of a batch cannot be read", "无法读取批次的记录")))
+        decode(&body).ok_or_else(|| {
+            self.damage(None, at, localized("the record of a batch cannot be read", "无法读取批次的记录"))
+        })
     }
 
     /// The text stored at a location under `digest`.
@@ -373,10 +377,10 @@ impl<'a> PackScanner<'a> {
             let available = self.bytes(at, needed)?;
             match FrameHeader::decode(available) {
                 Err(FrameHeaderError::Short(more)) if more > needed && at + more as u64 <= self.len => needed = more,
-                Err(FrameHeaderError::Short(_)) => return Ok(Err(word("the frame is cut off", "帧被截断"))),
+                Err(FrameHeaderError::Short(_)) => return Ok(Err(localized("the frame is cut off", "帧被截断"))),
                 Err(FrameHeaderError::Damaged(what)) => return Ok(Err(what)),
                 Ok(header) if header.location(0, at).end() > self.len => {
-                    return Ok(Err(word("the frame is cut off", "帧被截断")));
+                    return Ok(Err(localized("the frame is cut off", "帧被截断")));
                 }
                 Ok(header) => return Ok(Ok(header)),
             }

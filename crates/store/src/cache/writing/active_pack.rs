@@ -11,7 +11,7 @@ use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::{FrameHeader, PackHeader};
 use crate::cache::packs::shared_fields::FieldNumbers;
 use base::files::{create_private_folder, open_options};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// A frame's place and its header.
@@ -103,7 +103,7 @@ pub(super) fn locate(active: &ActivePack, frames: &[Vec<u8>]) -> io::Result<Vec<
     let mut located = Vec::with_capacity(frames.len());
     for frame in frames {
         let header = FrameHeader::decode(frame)
-            .map_err(|_| io::Error::other(word("a frame is malformed", "一个帧的格式有误")))?;
+            .map_err(|_| io::Error::other(localized("a frame is malformed", "一个帧的格式有误")))?;
         located.push((header.location(active.id, offset), header));
         offset += frame.len() as u64;
     }

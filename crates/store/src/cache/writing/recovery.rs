@@ -14,7 +14,7 @@ use crate::cache::index::tree::{ActionTree, Watermarks};
 use crate::cache::packs::PackFiles;
 use crate::cache::packs::folder::Layout;
 use crate::cache::packs::frame::PackHeader;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 /// What an open store begins with.
@@ -66,7 +66,7 @@ fn open_tree(
     ids: &[u32],
 ) -> Result<(Tables, ActionTree, Watermarks, Vec<PackState>), RebuildReason> {
     if !ActionTree::is_in(&layout.index()) {
-        return Err(RebuildReason::Unreadable(word("it was missing", "索引缺失").into()));
+        return Err(RebuildReason::Unreadable(localized("it was missing", "索引缺失").into()));
     }
     let tree = ActionTree::open(&layout.index())?;
     let (mut tables, marks) = match tree.load() {

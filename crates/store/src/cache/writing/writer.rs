@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::StoreInner;
 use crate::cache::entry::FrameLocation;
 use crate::cache::error::CacheError;
-use base::locale::word;
+use base::locale::localized;
 
 /// A request to the writer thread.
 #[derive(Debug)]
@@ -104,8 +104,9 @@ impl WriteBatch {
             let outcome = match &result {
                 Ok(locations) => {
                     let location = locations.get(index).copied();
-                    location
-                        .ok_or_else(|| store.fail(&store.poisoned(word("a frame was not written", "有一个帧没有写入"))))
+                    location.ok_or_else(|| {
+                        store.fail(&store.poisoned(localized("a frame was not written", "有一个帧没有写入")))
+                    })
                 }
                 Err(error) => Err(store.fail(error)),
             };

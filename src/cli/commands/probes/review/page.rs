@@ -15,7 +15,7 @@ use crate::cli::terminal::Console;
 use crate::evaluation::{LoopbackServer, PageReply, PageRequest, Site};
 use crate::probe::ProbeId;
 use base::files::temporary_file;
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 
 const PAGE: &str = include_str!("../../../../../assets/review/page.html");
@@ -123,7 +123,7 @@ impl ReviewSite {
         };
         let mut review = self.review();
         if review.items.get(shown.at).is_none_or(|item| item.probe.is_none() || item.probe != shown.id) {
-            return refusal(&Failure::input(word(
+            return refusal(&Failure::input(localized(
                 "this question is no longer asked: load the page again",
                 "该问题不再询问：请重新载入页面",
             )));
@@ -141,7 +141,7 @@ impl ReviewSite {
         };
         let mut review = self.review();
         if review.items.get(decided.at).is_none_or(|item| item.probe != decided.id) {
-            return refusal(&Failure::input(word(
+            return refusal(&Failure::input(localized(
                 "this question is no longer asked: load the page again",
                 "该问题不再询问：请重新载入页面",
             )));
@@ -157,14 +157,14 @@ impl ReviewSite {
 fn page() -> String {
     let texts = [
         ("{{ground}}", GROUND),
-        ("{{language}}", word("en", "zh-Hans")),
-        ("{{title}}", word("compeval: review of probes", "compeval：审阅问题")),
-        ("{{heading}}", word("Review of probes", "审阅问题")),
-        ("{{decided}}", word("Decided questions", "已决定的问题")),
-        ("{{decision}}", word("Decision", "决定")),
+        ("{{language}}", localized("en", "zh-Hans")),
+        ("{{title}}", localized("compeval: review of probes", "compeval：审阅问题")),
+        ("{{heading}}", localized("Review of probes", "审阅问题")),
+        ("{{decided}}", localized("Decided questions", "已决定的问题")),
+        ("{{decision}}", localized("Decision", "决定")),
         (
             "{{keys}}",
-            word(
+            localized(
                 "The underlined letters are keys. Every decision is saved at once.",
                 "带下划线的字母是按键。每个决定都立即保存。",
             ),

@@ -15,7 +15,7 @@ use crate::pipeline::{Problem, Problems, ProjectPaths, SourceFile};
 use crate::probe::{BankText, Probe};
 use base::fault::Fault;
 use base::files::{read_text, write_whole};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use lexical::facts::History;
 use sessions::import::PARAPHRASE;
@@ -92,7 +92,7 @@ impl Review {
         let meant = paths.files.keys().filter(|name| names.is_empty() || names.contains(*name));
         let names: Vec<String> = meant.filter(|name| paths.bank_of(name).is_file()).cloned().collect();
         if names.is_empty() {
-            return Err(Failure::input(word("there is no bank to review", "没有可审阅的题库"))
+            return Err(Failure::input(localized("there is no bank to review", "没有可审阅的题库"))
                 .hinted(generate())
                 .exiting(Exit::EmptySelection));
         }
@@ -137,7 +137,7 @@ impl Review {
         let item = self
             .items
             .get(at)
-            .ok_or_else(|| Failure::error(word("there is no such question", "没有这个问题")))?
+            .ok_or_else(|| Failure::error(localized("there is no such question", "没有这个问题")))?
             .clone();
         let bank = self.bank(&item.fixture)?;
         let session = self.session(&item.fixture)?;
@@ -209,7 +209,7 @@ impl Review {
         let Some(item) = self.items.get(at).cloned() else { return Ok(true) };
         match (&item.probe, &decision) {
             (None, Decision::Reject) => {
-                return Err(Failure::input(word("a message can only be rephrased or kept", "消息只能改写或保留")));
+                return Err(Failure::input(localized("a message can only be rephrased or kept", "消息只能改写或保留")));
             }
             (None, Decision::Accept) => self.settle_message(&item.fixture, None)?,
             (None, Decision::Edit(words)) => self.settle_message(&item.fixture, Some(words))?,
@@ -241,7 +241,7 @@ impl Review {
         let index = changed.notes.get(PARAPHRASE).and_then(serde_json::Value::as_u64);
         let message = index.and_then(|index| changed.messages.get_mut(usize::try_from(index).ok()?));
         match (message, words.map(str::trim)) {
-            (_, Some("")) => return Err(Failure::input(word("a message cannot be empty", "消息不能为空"))),
+            (_, Some("")) => return Err(Failure::input(localized("a message cannot be empty", "消息不能为空"))),
             (Some(message), Some(words)) => words.clone_into(&mut message.content),
             _ => {}
         }
@@ -297,7 +297,7 @@ impl Review {
 }
 
 fn generate() -> &'static str {
-    word("`compeval probes generate` writes banks", "`compeval probes generate` 编写题库")
+    localized("`compeval probes generate` writes banks", "`compeval probes generate` 编写题库")
 }
 
 fn missing_probe(item: &ReviewItem) -> Failure {

@@ -10,7 +10,7 @@ use crate::cli::terminal::{Console, TextStyle};
 use crate::evaluation::variable;
 use crate::probe::Probe;
 use base::files::{read_text, temporary_file};
-use base::locale::word;
+use base::locale::localized;
 use base::say;
 use base::text::one_line;
 use lexical::facts::Fact;
@@ -23,7 +23,7 @@ const AT_A_TIME: usize = 20;
 
 /// The meaning of the letters, printed for `?`.
 fn legend() -> &'static str {
-    word(
+    localized(
         "  a  accept: the probe is good          A  accept all open probes of this fixture
   e  edit it as JSON ($EDITOR)          r  reject: it is removed from the bank
   p  paraphrase a message               k  keep a message as it is
@@ -68,7 +68,7 @@ pub(super) fn review(review: &mut Review, console: &Console) -> Result<(), Failu
         match done {
             Ok(next) => at = next,
             // What cannot be read is asked again; nothing was written.
-            Err(Failure::Message { message, .. }) => console.error(word("not written:", "未写入："), message),
+            Err(Failure::Message { message, .. }) => console.error(localized("not written:", "未写入："), message),
             Err(other) => return Err(other),
         }
     }
@@ -88,15 +88,15 @@ fn goes_on(review: &Review, console: &Console) -> Result<bool, Failure> {
 
 fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
     let choices = match &card.subject {
-        Subject::Probe(card) if !card.literal_forms.is_empty() => word(
+        Subject::Probe(card) if !card.literal_forms.is_empty() => localized(
             "[a]ccept  [e]dit  a number for that literal form  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:",
             "[a] 接受  [e] 编辑  数字选用该原文形式  [r] 拒绝  [s] 跳过  [u] 撤销  [A] 全部接受  [q] 退出  [?]：",
         ),
-        Subject::Probe(_) => word(
+        Subject::Probe(_) => localized(
             "[a]ccept  [e]dit  [r]eject  [s]kip  [u]ndo  [A]ccept all  [q]uit  [?]:",
             "[a] 接受  [e] 编辑  [r] 拒绝  [s] 跳过  [u] 撤销  [A] 全部接受  [q] 退出  [?]：",
         ),
-        Subject::Message { .. } => word(
+        Subject::Message { .. } => localized(
             "[p]araphrase  [k]eep as it is  [s]kip  [u]ndo  [q]uit  [?]:",
             "[p] 改写  [k] 照原样保留  [s] 跳过  [u] 撤销  [q] 退出  [?]：",
         ),
@@ -126,7 +126,7 @@ fn reply(card: &Card, console: &Console) -> Result<KeyChoice, Failure> {
             (Subject::Message { text, .. }, Some('p')) => edited_message(text, console)?.map(Decision::Edit),
             _ => {
                 let unknown =
-                    word("None of these; `?` lists what each key does.", "没有这个选择；`?` 列出各键的作用。");
+                    localized("None of these; `?` lists what each key does.", "没有这个选择；`?` 列出各键的作用。");
                 console.eprint(unknown);
                 None
             }
@@ -161,11 +161,11 @@ fn edited_probe(card: &ProbeCard, console: &Console) -> Result<Option<String>, F
 /// The probe, asked for field by field: an empty line keeps what there is.
 fn probe_by_lines(probe: &Probe, console: &Console) -> Result<String, Failure> {
     let mut edited = probe.clone();
-    console.eprint(word("An empty line keeps the current text.", "空行保留现有文字。"));
-    if let Some(question) = ask_for_text(console, word("question:", "问题："))? {
+    console.eprint(localized("An empty line keeps the current text.", "空行保留现有文字。"));
+    if let Some(question) = ask_for_text(console, localized("question:", "问题："))? {
         edited.question = question;
     }
-    let how = word(
+    let how = localized(
         "expected facts, with ; between them, and | between the spellings of one:",
         "预期事实，用 ; 分隔，同一事实的不同写法用 | 分隔：",
     );
@@ -173,7 +173,7 @@ fn probe_by_lines(probe: &Probe, console: &Console) -> Result<String, Failure> {
         let facts = facts.split(';').map(|fact| fact.split('|').map(|spelling| spelling.trim().to_owned()));
         edited.expected_facts = facts.map(|spellings| Fact { spellings: spellings.collect() }).collect();
     }
-    if let Some(answer) = ask_for_text(console, word("reference answer:", "参考答案："))? {
+    if let Some(answer) = ask_for_text(console, localized("reference answer:", "参考答案："))? {
         edited.reference_answer = Some(answer);
     }
     serde_json::to_string_pretty(&edited)
@@ -186,7 +186,7 @@ fn edited_message(message: &str, console: &Console) -> Result<Option<String>, Fa
         Some(editor) => in_editor(&editor, message, ".txt")?,
         None => {
             let mut lines = Vec::new();
-            console.eprint(word("Rephrase it; an empty line ends the text.", "请改写；空行结束。"));
+            console.eprint(localized("Rephrase it; an empty line ends the text.", "请改写；空行结束。"));
             while let Some(line) = ask_for_text(console, ">")? {
                 lines.push(line);
             }
@@ -238,18 +238,20 @@ fn render_probe(probe: &ProbeCard, console: &Console) -> String {
         say!("{}, asked after {}", "{}，在 {} 之后提问", probe_type(probe.kind), count(probe.messages, Noun::Message));
     let mut lines = vec![console.paint(TextStyle::Dim, &kind), String::new(), probe.question.clone(), String::new()];
     if !probe.answerable {
-        lines.push(word("  the right answer: the transcript does not say", "  正确答案：会话记录中没有").to_owned());
+        lines.push(
+            localized("  the right answer: the transcript does not say", "  正确答案：会话记录中没有").to_owned(),
+        );
     }
-    lines.extend(probe.facts.iter().map(|place| fact_lines(word("expected", "预期"), place, console)));
+    lines.extend(probe.facts.iter().map(|place| fact_lines(localized("expected", "预期"), place, console)));
     for (number, LiteralForm { form, .. }) in (1..).zip(&probe.literal_forms) {
         lines.push(say!("  literal form {number}: »{form}«", "  原文形式 {number}：»{form}«"));
     }
-    lines.extend(probe.superseded.iter().map(|place| fact_lines(word("superseded", "已被取代"), place, console)));
+    lines.extend(probe.superseded.iter().map(|place| fact_lines(localized("superseded", "已被取代"), place, console)));
     lines.extend(
         probe.reference_answer.iter().map(|answer| say!("  reference answer: {answer}", "  参考答案：{answer}")),
     );
     for finding in &probe.findings {
-        let finding = console.labelled(TextStyle::Warning, word("check:", "请核对："), finding);
+        let finding = console.labelled(TextStyle::Warning, localized("check:", "请核对："), finding);
         lines.push(format!("  {finding}"));
     }
     lines.join("\n") + "\n"
