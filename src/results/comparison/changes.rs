@@ -84,7 +84,8 @@ pub struct Differences {
     pub overclaim: ShareDifference,
     /// The share of answers to unanswerable probes that assert something.
     pub fabrication: ShareDifference,
-    /// The share of answers that the token limit cut off; null on both sides if it cut off none.
+    /// The share of recorded answers that the token limit cut off, without those that failed for it; null on both sides if
+    /// there are none.
     pub truncated: ShareDifference,
     /// The share of contexts that have, literally or nearly so, the rule that was put into their session.
     pub constraints: ShareDifference,
