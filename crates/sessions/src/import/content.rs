@@ -69,12 +69,13 @@ pub(super) fn content_of(message: &Value, draft: &mut ConversationDraft) -> Stri
     text_of(message.get("content").unwrap_or(&Value::Null), draft)
 }
 
-/// The text of a result that the log flags as an error. A message has no flag, so the text has to say it.
-pub(super) fn failed_result(text: String) -> String {
+/// The text of a result. A message has no flag for an error, so the text of one that the log flags has to say it.
+pub(super) fn result_text(text: String, is_error: bool) -> String {
     const MARKS: [&str; 5] = ["Error", "error:", "ERROR:", "<tool_use_error>", "[An error occurred"];
-    let is_marked = MARKS.iter().any(|mark| text.trim_start().starts_with(mark))
+    let needs_no_mark = !is_error
+        || MARKS.iter().any(|mark| text.trim_start().starts_with(mark))
         || recorded_exit_code(&text).is_some_and(|code| code != 0);
-    if is_marked { text } else { format!("Error: {text}").trim_end().to_owned() }
+    if needs_no_mark { text } else { format!("Error: {text}").trim_end().to_owned() }
 }
 
 /// Adds a message with the content of `message` as plain text.

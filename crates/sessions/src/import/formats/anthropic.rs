@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::content::{arguments, content_of, failed_result, is_true, list_of, str_of, text_of};
+use super::super::content::{arguments, content_of, is_true, list_of, result_text, str_of, text_of};
 use super::super::detect::LogShape;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -35,7 +35,7 @@ pub(super) fn blocks_of(content: &Value, draft: &mut ConversationDraft) -> Conte
             )),
             "tool_result" => {
                 let text = content_of(block, draft);
-                let text = if is_true(block, "is_error") { failed_result(text) } else { text };
+                let text = result_text(text, is_true(block, "is_error"));
                 blocks.results.push((str_of(block, "tool_use_id").to_owned(), text));
             }
             // Calls that the API itself makes, with their results in the same message.

@@ -4,9 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::super::content::{
-    arguments, failed_result, first_at, list_of, non_empty, number_at, str_at, str_of, text_of,
-};
+use super::super::content::{arguments, first_at, list_of, non_empty, number_at, result_text, str_at, str_of, text_of};
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
 use super::super::source::Records;
@@ -50,7 +48,7 @@ fn read_event(record: &Value, draft: &mut ConversationDraft) {
                 content => content.to_owned(),
             };
             let has_failed = data.get("success").and_then(Value::as_bool) == Some(false);
-            draft.add_result(str_of(data, "toolCallId"), if has_failed { failed_result(text) } else { text });
+            draft.add_result(str_of(data, "toolCallId"), result_text(text, has_failed));
         }
         "session.model_change" => {
             draft.set_model(str_of(data, "newModel"));

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, content_of, failed_result, is_true, list_of, non_empty, say_content, str_of, text_of, time_of, tokens_at,
+    arguments, content_of, is_true, list_of, non_empty, result_text, say_content, str_of, text_of, time_of, tokens_at,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -169,7 +169,7 @@ fn result_of(call: &Value, draft: &mut ConversationDraft) -> Option<String> {
     let parts: Vec<String> = list_of(call, "result").iter().map(|part| response_text(part, draft)).collect();
     let shown = call.get("resultDisplay").and_then(Value::as_str);
     let text = if parts.is_empty() { shown?.to_owned() } else { parts.join("\n") };
-    Some(if str_of(call, "status") == "error" { failed_result(text) } else { text })
+    Some(result_text(text, str_of(call, "status") == "error"))
 }
 
 fn response_text(part: &Value, draft: &mut ConversationDraft) -> String {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, failed_result, is_true, list_of, non_empty, placeholder, str_at, str_of, tokens_at,
+    arguments, is_true, list_of, non_empty, placeholder, result_text, str_at, str_of, tokens_at,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -116,7 +116,7 @@ impl OpencodeTurn {
         self.calls.push(ToolCall::new(id.clone(), str_of(part, "tool"), arguments(part.pointer("/state/input"))));
         match str_at(part, "/state/status") {
             "completed" => self.results.push((id, str_at(part, "/state/output").to_owned())),
-            "error" => self.results.push((id, failed_result(str_at(part, "/state/error").to_owned()))),
+            "error" => self.results.push((id, result_text(str_at(part, "/state/error").to_owned(), true))),
             _ => {}
         }
     }

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::content::{
-    arguments, content_of, failed_result, first_at, is_true, list_of, non_empty, number_at, say_content, str_of,
-    text_of, time_of, tokens_at,
+    arguments, content_of, first_at, is_true, list_of, non_empty, number_at, result_text, say_content, str_of, text_of,
+    time_of, tokens_at,
 };
 use super::super::conversation::DropReason;
 use super::super::draft::ConversationDraft;
@@ -23,7 +23,9 @@ pub(super) fn read(records: &mut Records) -> Vec<ConversationDraft> {
         let from = draft.len();
         draft.begins_midway |= tree.nodes.is_empty() && !str_of(&record, "parentId").is_empty();
         read_entry(&record, &mut draft);
-        if let Some(first) = tree.first_kept(&record).filter(|_| str_of(&record, "type") == "compaction") {
+        if str_of(&record, "type") == "compaction"
+            && let Some(first) = tree.first_kept(&record)
+        {
             draft.keep_entries(first..from);
         }
         tree.add(&record, from..draft.len());
@@ -123,7 +125,7 @@ fn read_message(message: &Value, time: Option<Timestamp>, draft: &mut Conversati
         "assistant" => read_assistant(message, time, draft),
         "toolResult" => {
             let text = content_of(message, draft);
-            let text = if is_true(message, "isError") { failed_result(text) } else { text };
+            let text = result_text(text, is_true(message, "isError"));
             draft.add_result(str_of(message, "toolCallId"), text);
         }
         "bashExecution" if is_true(message, "excludeFromContext") => {
