@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::piped_tests::hides_failed_tests;
+use super::hidden_failures::hides_failed_tests;
 use super::rules;
 use base::text::shortened;
 use sessions::transcript::{

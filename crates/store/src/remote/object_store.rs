@@ -217,7 +217,6 @@ fn build_azblob(
     Ok(builder.container(&at.bucket).root(&at.prefix).endpoint(endpoint).account_name(account))
 }
 
-/// The host of a URL, without its port.
 /// An operator that sends its requests to `endpoint`, or to that of the vendor.
 fn operator(builder: impl Builder, endpoint: Option<&str>) -> Result<Operator, String> {
     let client = http::client(endpoint.map_or(Route::Outside, Route::from_url))?;
