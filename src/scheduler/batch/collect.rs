@@ -151,8 +151,8 @@ async fn confirm(
             Ok(Confirmation::Id(id))
         }
         Ok(BatchSearch::Absent) => {
-            let limits = executor.preparer.pipeline().providers.get(&account.provider).map(|spec| &spec.limits);
-            let patience = confirmation_wait(first_wait(limits), account.dialect != Dialect::Anthropic);
+            let first = first_wait(executor, &tracked.batch.intent);
+            let patience = confirmation_wait(first, account.dialect != Dialect::Anthropic);
             if Duration::from_millis(now_ms().saturating_sub(*created)) < patience {
                 tracked.note = localized("not confirmed by the provider", "服务商未确认").to_owned();
                 return Ok(Confirmation::Open);
@@ -218,8 +218,7 @@ async fn collect(
 fn has_final_results(executor: &Executor<'_>, intent: &BatchIntent, status: &BatchStatus) -> bool {
     let age = Duration::from_millis(now_ms().saturating_sub(intent.created));
     let ended_for = status.ended_for.unwrap_or(age.saturating_sub(LONGEST_BATCH));
-    let limits = executor.preparer.pipeline().providers.get(&intent.account.provider).map(|spec| &spec.limits);
-    ended_for >= results_wait(first_wait(limits))
+    ended_for >= results_wait(first_wait(executor, intent))
 }
 
 /// Records the outcome of all lines.
@@ -242,7 +241,6 @@ struct Collector<'c, 'e> {
     intent: &'c BatchIntent,
     lines: HashMap<ActionKey, &'c BatchLine>,
     prices: Prices,
-    max_attempts: u32,
 }
 
 impl<'c, 'e> Collector<'c, 'e> {
@@ -259,7 +257,6 @@ impl<'c, 'e> Collector<'c, 'e> {
             intent,
             lines: intent.lines.iter().map(|line| (line.key, line)).collect(),
             prices: Prices::new(declared.into_iter().collect::<BTreeMap<_, _>>()),
-            max_attempts: intent.max_attempts,
         }
     }
 
@@ -371,7 +368,7 @@ impl<'c, 'e> Collector<'c, 'e> {
     fn unkept(&self, action: &Action, body: &[u8], usage: &Usage) -> Option<UnusableReply> {
         let request = action.request().filter(|_| self.executor.has_output(action))?;
         let dialect = self.intent.account.dialect;
-        read_reply(self.executor, action, request, dialect, body, usage, self.max_attempts).err()
+        read_reply(self.executor, action, request, dialect, body, usage, self.intent.max_attempts).err()
     }
 
     /// Whether a reply that no action of this run waits for may be stored. Only the action could tell whether it keeps the
@@ -386,7 +383,7 @@ impl<'c, 'e> Collector<'c, 'e> {
 
     /// Notes an attempt without a result. After the last one the line has failed.
     async fn unfinished(&self, line: &BatchLine, why: &str) -> Result<LineResult, CacheError> {
-        if u32::from(line.attempt) < self.max_attempts {
+        if u32::from(line.attempt) < self.intent.max_attempts {
             return Ok(LineResult::without_reply(line, LineOutcome::Unfinished, None));
         }
         let attempts = u32::from(line.attempt);

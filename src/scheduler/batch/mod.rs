@@ -29,18 +29,16 @@ use tokio::sync::watch;
 use crate::action::{ActionKey, ModelRequest, StageName};
 use crate::entries::{BatchIntent, Journal, LineOutcome, Refresh};
 use crate::plan::Action;
-use crate::results::FailedAction;
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::BudgetReached;
 use crate::scheduler::event::SkipReason;
 use crate::scheduler::execute::Executor;
-use crate::scheduler::executed::ExecutionError;
 use crate::scheduler::options::{BatchOptions, OpenBatchNote, RunOutcome, SchedulerOptions, StopRequest};
 use base::locale::localized;
 use base::say;
 use base::units::Usd;
 use collect::{LineResult, Outcomes};
-use models::{BatchClient, Lane, ModelName, ModelRef, Operation, ProviderName};
+use models::{BatchClient, Lane, Limits, ModelName, ModelRef, Operation, ProviderName};
 use reading::{UnusableReply, read_stored};
 use store::cache::{CacheError, EntryStatus, Lookup};
 use submit::{MAX_LINES, QueueCapacity, Submission, Submitter};
@@ -332,12 +330,8 @@ impl<'r, 'e> BatchLane<'r, 'e> {
 
     /// The first wait of the provider that is polled most often.
     fn shortest_first_wait(&self) -> Duration {
-        let providers = &self.executor.preparer.pipeline().providers;
-        let waits = self.open.iter().map(|tracked| {
-            let spec = providers.get(&tracked.batch.intent.account.provider);
-            first_wait(spec.map(|spec| &spec.limits))
-        });
-        waits.min().unwrap_or(first_wait(None))
+        let waits = self.open.iter().map(|tracked| first_wait(self.executor, &tracked.batch.intent));
+        waits.min().unwrap_or(Limits::BATCH_POLL)
     }
 
     /// Polls every open batch: on each call in a run that waits, otherwise once.
@@ -387,7 +381,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
                     }
                 }
                 Some(LineResult { failure: Some(failure), .. }) => {
-                    fail(&action, self.executor.failed_call(&action, failure), breakers)
+                    LineEnd::failed(&action, self.executor.failed_call(&action, failure), breakers)
                 }
                 _ => LineEnd::Again { live: false },
             };
@@ -399,7 +393,7 @@ impl<'r, 'e> BatchLane<'r, 'e> {
     /// What follows from a reply that cannot be used and was not stored.
     fn end_unkept(&mut self, action: &Action, reply: &UnusableReply, breakers: &CircuitBreakers) -> LineEnd {
         if !reply.is_asked_again {
-            return fail(action, *reply.failure.clone(), breakers);
+            return LineEnd::failed(action, *reply.failure.clone(), breakers);
         }
         self.live.insert(action.key, 1);
         LineEnd::Again { live: true }
@@ -475,13 +469,6 @@ impl<'r, 'e> BatchLane<'r, 'e> {
         let pending = self.pending.drain(..);
         pending.map(|action| EndedLine { action, end: LineEnd::Again { live: true } }).collect()
     }
-}
-
-fn fail(action: &Action, failure: FailedAction, breakers: &CircuitBreakers) -> LineEnd {
-    if let Some(request) = action.request() {
-        breakers.record(request, &failure);
-    }
-    LineEnd::Executed(Err(ExecutionError::from(failure)))
 }
 
 /// What counts as spent for a batch: what its lines cost, and the most that those of unknown cost may cost.

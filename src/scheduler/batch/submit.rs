@@ -15,7 +15,6 @@ use crate::plan::{Action, CurrentSources};
 use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::{BudgetReached, Reservation};
 use crate::scheduler::execute::Executor;
-use crate::scheduler::executed::ExecutionError;
 use crate::scheduler::options::{StopRequest, stop_requested};
 use base::files::{FileLock, user_folder};
 use base::units::{Tokens, Usd};
@@ -270,11 +269,8 @@ impl Submitter<'_, '_> {
         Self: 'b,
     {
         actions.map(move |action| {
-            let failed = self.executor.failed_call(&action, failure);
-            if let Some(request) = action.request() {
-                self.breakers.record(request, &failed);
-            }
-            EndedLine { action, end: LineEnd::Executed(Err(ExecutionError::from(failed))) }
+            let end = LineEnd::failed(&action, self.executor.failed_call(&action, failure), self.breakers);
+            EndedLine { action, end }
         })
     }
 

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use crate::entries::OpenBatch;
+use crate::entries::{BatchIntent, OpenBatch};
 use crate::plan::Action;
+use crate::results::FailedAction;
+use crate::scheduler::breakers::CircuitBreakers;
 use crate::scheduler::budget::Reservation;
+use crate::scheduler::execute::Executor;
 use crate::scheduler::executed::{ExecutedOutput, ExecutionError};
 use base::locale::localized;
 use models::Limits;
@@ -21,6 +24,16 @@ pub(crate) enum LineEnd {
     Executed(Result<ExecutedOutput, ExecutionError>),
     /// It is begun again: live, or in the next batch.
     Again { live: bool },
+}
+
+impl LineEnd {
+    /// A failure, which may stop other requests that would fail in the same way.
+    pub(super) fn failed(action: &Action, failure: FailedAction, breakers: &CircuitBreakers) -> LineEnd {
+        if let Some(request) = action.request() {
+            breakers.record(request, &failure);
+        }
+        LineEnd::Executed(Err(ExecutionError::from(failure)))
+    }
 }
 
 /// A batch that is not closed, as this process follows it.
@@ -53,8 +66,9 @@ impl Tracked {
 }
 
 /// The wait before the second poll of a batch. All other times of polling are multiples of it.
-pub(super) fn first_wait(limits: Option<&Limits>) -> Duration {
-    limits.map_or(Limits::BATCH_POLL, |limits| limits.batch_poll)
+pub(super) fn first_wait(executor: &Executor<'_>, intent: &BatchIntent) -> Duration {
+    let spec = executor.preparer.pipeline().providers.get(&intent.account.provider);
+    spec.map_or(Limits::BATCH_POLL, |spec| spec.limits.batch_poll)
 }
 
 /// The wait after `polls` waits, each longer than the one before: up to 10 minutes if the first is 15 seconds.
@@ -82,7 +96,7 @@ mod tests {
 
     #[test]
     fn polls_become_rare_and_never_stop() {
-        let first = first_wait(None);
+        let first = Limits::BATCH_POLL;
         assert_eq!((poll_wait(first, 0).as_secs(), poll_wait(first, 3).as_secs()), (15, 50));
         assert_eq!([poll_wait(first, 12), poll_wait(first, 1000)], [Duration::from_secs(600); 2]);
         assert_eq!([true, false].map(|known| confirmation_wait(first, known).as_secs()), [600, 3600]);
