@@ -290,27 +290,37 @@ fn is_spoiled(body: &Value) -> bool {
     body.contains("<material>") && body.contains("Who owns the machine?")
 }
 
+/// From now on the requests for that grade get this text: in a batch at once, live after more than so many of them. The first
+/// of its kind is sent live, and is answered well.
+fn spoil(server: &BatchServer, text: &'static str, least: u8) {
+    let fate = move |body: &Value, times: u8, least: u8| match is_spoiled(body) && times > least {
+        true => Fate::Text(text),
+        false => Fate::Sensible,
+    };
+    server.book().behaviour = Behaviour {
+        fates: Arc::new(move |body, attempt| fate(body, attempt, 0)),
+        live_fates: Arc::new(move |body, times| fate(body, times, least)),
+        ..Behaviour::default()
+    };
+}
+
+/// How often each line of a batch with a request for that grade was billed.
+fn billed_if_spoiled(server: &BatchServer) -> Vec<u32> {
+    let book = server.book();
+    let lines = book.batches.iter().flat_map(|batch| &batch.lines);
+    let spoiled = lines.filter(|(_, body)| is_spoiled(body));
+    spoiled.map(|(_, body)| book.billed[&body.to_string()]).collect()
+}
+
 #[test]
 fn a_reply_of_a_batch_that_cannot_be_used_is_the_first_of_three() {
     // One is empty, the other breaks the contract of the stage.
     for (vendor, text) in [(Vendor::OpenAi, ""), (Vendor::Anthropic, "I would rather not say.")] {
         let server = BatchServer::start(vendor);
         let project = project(&server);
-        let spoiled = move |body: &Value, times: u8| match is_spoiled(body) && times > 0 {
-            true => Fate::Text(text),
-            false => Fate::Sensible,
-        };
-        server.book().behaviour = Behaviour {
-            fates: Arc::new(spoiled),
-            // The first request of its kind is sent live: it is answered well.
-            live_fates: Arc::new(spoiled),
-            ..Behaviour::default()
-        };
+        spoil(&server, text, 0);
         project.expect(5, "run --label a --runs 1 --lane batch --wait");
-        let book = server.book();
-        let lines = book.batches.iter().flat_map(|batch| &batch.lines);
-        let spoiled = lines.filter(|(_, body)| is_spoiled(body));
-        let billed: Vec<u32> = spoiled.map(|(_, body)| book.billed[&body.to_string()]).collect();
+        let billed = billed_if_spoiled(&server);
         assert!(!billed.is_empty() && billed.iter().all(|times| *times == 3), "{vendor:?}: {billed:?}");
     }
 }
@@ -322,24 +332,11 @@ fn a_refresh_whose_replies_cannot_be_used_keeps_the_outputs_before() {
         let server = BatchServer::start(vendor);
         let project = project(&server);
         project.expect(0, "run --label a --runs 1");
-        let spoiled = move |body: &Value, least: u8, times: u8| match is_spoiled(body) && times > least {
-            true => Fate::Text(text),
-            false => Fate::Sensible,
-        };
-        server.book().behaviour = Behaviour {
-            fates: Arc::new(move |body, attempt| spoiled(body, 0, attempt)),
-            // The first request of its kind is sent live: it is answered well.
-            live_fates: Arc::new(move |body, times| spoiled(body, 1, times)),
-            ..Behaviour::default()
-        };
+        spoil(&server, text, 1);
         project.expect(5, "run --label b --runs 1 --lane batch --wait --refresh judge");
-        let book = server.book();
-        let lines = book.batches.iter().flat_map(|batch| &batch.lines);
-        let spoiled = lines.filter(|(_, body)| is_spoiled(body));
-        let billed: Vec<u32> = spoiled.map(|(_, body)| book.billed[&body.to_string()]).collect();
+        let billed = billed_if_spoiled(&server);
         assert!(!billed.is_empty() && billed.iter().all(|times| *times == 1 + 3), "{vendor:?}: {billed:?}");
-        let requests = book.requests();
-        drop(book);
+        let requests = server.book().requests();
         project.expect(0, "run --label c --runs 1");
         assert_eq!(server.book().requests(), requests, "{vendor:?}: nothing is asked again");
         assert!(project.unpriced_rows("c") == project.unpriced_rows("a"), "{vendor:?}");
